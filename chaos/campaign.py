@@ -1,0 +1,338 @@
+"""The one loop that all commands share: references, control, canary, kills, until as many kills have landed as were asked for.
+
+A campaign is a function of its journal: each step first looks whether its result is recorded already, so that a campaign whose supervisor was killed goes on where it was.
+Nothing is judged here; `judging` works the verdict out from the same journal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from chaos.checkpoints.process import Examiner
+from chaos.checkpoints.weights_only import refused_by_weights_only
+from chaos.errors import InconclusiveError
+from chaos.executors.pool import LocalPool
+from chaos.journal import (
+    CampaignEnded,
+    CampaignStarted,
+    Event,
+    Journal,
+    ReferenceRecorded,
+    TrialDiscarded,
+    TrialFinished,
+    TrialsPlanned,
+)
+from chaos.learning import plannable_points
+from chaos.model import (
+    CrashPoint,
+    LifeEnd,
+    Outcome,
+    Phase,
+    PlannablePoint,
+    Reference,
+    TargetProfile,
+    Trial,
+    TrialKind,
+    TrialSpec,
+)
+from chaos.planners.drawing import draw_schedule
+from chaos.planners.redraw import redraw
+from chaos.references import FIRST_REFERENCE, SECOND_REFERENCE, build_reference
+
+FIRST_FAULTED: Final = 6
+_CONTROL: Final = 3
+_CANARY: Final = 4
+_NO_SAVE: Final = 5
+_REDRAWS: Final = 8
+_DISCARDS: Final = 3
+_TORCH_DEADLINE_S: Final = 300.0
+_LEAST_DEADLINE_S: Final = 60.0
+_DEADLINE_FACTOR: Final = 10.0
+
+
+class Campaign:
+    """One invocation's trials, from the first reference to the last kill."""
+
+    def __init__(
+        self,
+        folder: Path,
+        journal: Journal,
+        events: tuple[Event, ...],
+        observe: Callable[[Event], None],
+    ) -> None:
+        """Go on from `events` (the first is CampaignStarted) in the run's folder; each new event is journalled, then observed."""
+        self._folder = folder
+        self._journal = journal
+        self._observe = observe
+        self._events = list(events)
+        self._started = next(event for event in events if isinstance(event, CampaignStarted))
+        self._begin_s = time.monotonic()
+        self._causes: list[str] = []
+        self._stop_s: float | None = None
+        self._max_bytes: int | None = None
+        self._keeps_all = False
+
+    def limit(self, *, budget_s: float | None, max_bytes: int | None, keep: bool) -> None:
+        """Bound the campaign in time (from its start) and in bytes written below the run's folder."""
+        self._stop_s = None if budget_s is None else self._begin_s + budget_s
+        self._max_bytes = max_bytes
+        self._keeps_all = keep
+
+    def run(self) -> None:
+        """Run everything that is not recorded yet. A campaign that cannot conclude ends with the cause recorded."""
+        try:
+            with LocalPool(self._started.jobs) as pool:
+                recorded = self._reference(pool)
+                self._execute(pool, self._schedule(recorded), recorded.reference)
+                self._replace_missing(pool, recorded)
+        except InconclusiveError as error:
+            self._causes.append(str(error))
+        self._record(CampaignEnded(elapsed_s=time.monotonic() - self._begin_s, causes=tuple(self._causes)))
+
+    def plan(self) -> tuple[ReferenceRecorded, tuple[Trial, ...]]:
+        """Run the references only and return what would be run: the dry run."""
+        with LocalPool(self._started.jobs) as pool:
+            recorded = self._reference(pool)
+        return recorded, self._schedule(recorded)
+
+    # --- the steps --------------------------------------------------------------------------------------
+
+    def _reference(self, pool: LocalPool) -> ReferenceRecorded:
+        """Run the target twice without faults, and learn from it."""
+        for event in self._events:
+            if isinstance(event, ReferenceRecorded):
+                return event
+        trials = [self._trial(FIRST_REFERENCE, TrialKind.REFERENCE), self._trial(SECOND_REFERENCE, TrialKind.REFERENCE)]
+        for trial in trials:
+            self._forget(trial.number)
+        specs = [(self._reference_spec(trial), self.trial_folder(trial.number)) for trial in trials]
+        outcomes = sorted(pool.run(specs), key=lambda outcome: outcome.trial.number)
+        with Examiner() as examiner:
+            reference, logs = build_reference(
+                self._started.scenario.target, tuple(outcomes), self.trial_folder, examiner
+            )
+        reference = msgspec.structs.replace(reference, unsafe=self._unsafe_checkpoints(reference))
+        points = plannable_points(self._started.scenario.target, reference.profile, *logs)
+        event = ReferenceRecorded(reference=reference, points=points)
+        self._record(event)
+        return event
+
+    def _schedule(self, recorded: ReferenceRecorded) -> tuple[Trial, ...]:
+        """Return all trials planned so far; draw them from the seed if there are none."""
+        planned = [trial for event in self._events if isinstance(event, TrialsPlanned) for trial in event.trials]
+        if planned:
+            return tuple(planned)
+        trials = [self._trial(_CONTROL, TrialKind.CONTROL)]
+        trials.append(self._trial(_CANARY, TrialKind.CANARY, canary_points(recorded)))
+        if self._started.scenario.target.no_save_command:
+            trials.append(self._trial(_NO_SAVE, TrialKind.NO_SAVE))
+        trials += draw_schedule(
+            recorded.reference.profile,
+            recorded.points,
+            kills=self._started.kills,
+            phases=self._started.scenario.schedule.phases,
+            seed=self._started.seed,
+            first_number=FIRST_FAULTED,
+        )
+        self._record(TrialsPlanned(trials=tuple(trials)))
+        return tuple(trials)
+
+    def _replace_missing(self, pool: LocalPool, recorded: ReferenceRecorded) -> None:
+        """Draw new crash points for kills that did not land, until none is missing or drawing does not help."""
+        attempt = sum(isinstance(event, TrialsPlanned) for event in self._events)
+        while (missing := self._missing()) and attempt <= _REDRAWS and not self._is_spent():
+            trials = redraw(
+                recorded.reference.profile,
+                recorded.points,
+                missing,
+                seed=self._started.seed,
+                attempt=attempt,
+                first_number=self._next_number(),
+            )
+            attempt += 1
+            self._record(TrialsPlanned(trials=trials))
+            self._execute(pool, trials, recorded.reference)
+
+    def _execute(self, pool: LocalPool, trials: tuple[Trial, ...], reference: Reference) -> None:
+        """Run the trials that have no outcome yet; one that a signal of the target's own spoilt is run again."""
+        for _ in range(_DISCARDS):
+            finished = {outcome.trial.number for outcome in self._outcomes()}
+            left = [trial for trial in trials if trial.number not in finished]
+            if not left:
+                return
+            for outcome in pool.run(self._specs(left, reference)):
+                self._take(outcome)
+            if self._is_spent():
+                break
+        finished = {outcome.trial.number for outcome in self._outcomes()}
+        left = [trial for trial in trials if trial.number not in finished]
+        if left:
+            self._causes.append(self._why_not_run(len(left), len(trials)))
+
+    def _specs(self, trials: list[Trial], reference: Reference) -> Iterator[tuple[TrialSpec, Path]]:
+        """Yield specifications until a bound is reached."""
+        for trial in trials:
+            if self._is_spent():
+                return
+            self._forget(trial.number)
+            yield self.spec(trial, reference), self.trial_folder(trial.number)
+
+    def _take(self, outcome: Outcome) -> None:
+        """Record an outcome, and free the space of one that shows nothing worth keeping."""
+        if is_interrupted(outcome):
+            reason = "a signal of the target's own interrupted a held call, so its failure says nothing"
+            self._record(TrialDiscarded(number=outcome.trial.number, reason=reason))
+            return
+        self._record(TrialFinished(outcome=outcome))
+        if not self._keeps_all and outcome.trial.kind is not TrialKind.REFERENCE and is_clean(outcome):
+            self._free(outcome.trial.number)
+
+    # --- specifications -----------------------------------------------------------------------------------
+
+    def _trial(self, number: int, kind: TrialKind, points: tuple[CrashPoint, ...] = ()) -> Trial:
+        """Make a trial with a hash seed of its own, drawn from the seed and the number."""
+        rng = random.Random(f"{self._started.seed}:hash_seed:{number}")
+        return Trial(number=number, kind=kind, crash_points=points, hash_seed=rng.randrange(1, 2**31))
+
+    def _reference_spec(self, trial: Trial) -> TrialSpec:
+        """Specify a reference, before anything is known of the target."""
+        target = self._started.scenario.target
+        return TrialSpec(
+            target=target,
+            profile=TargetProfile(),
+            trial=trial,
+            mode=self._started.mode,
+            deadline_s=target.deadline_s,
+        )
+
+    def spec(self, trial: Trial, reference: Reference) -> TrialSpec:
+        """Specify a trial, with what the references taught."""
+        target = self._started.scenario.target
+        longest_s = max(life.elapsed_s for outcome in reference.outcomes for life in outcome.lives)
+        folder = self.trial_folder(FIRST_REFERENCE).absolute()
+        return TrialSpec(
+            target=target,
+            profile=reference.profile,
+            trial=trial,
+            mode=self._started.mode,
+            deadline_s=min(target.deadline_s, max(_LEAST_DEADLINE_S, _DEADLINE_FACTOR * longest_s)),
+            varying_leaves=reference.varying_leaves,
+            reference_final={state.key: str(folder / "out" / state.path) for state in reference.final},
+        )
+
+    def trial_folder(self, number: int) -> Path:
+        """Return the folder of a trial; its path is as long for every trial."""
+        return self._folder / "trials" / f"{number:04d}"
+
+    # --- what is recorded -----------------------------------------------------------------------------------
+
+    def _record(self, event: Event) -> None:
+        """Journal an event, then let others see it."""
+        self._journal.append(event)
+        self._events.append(event)
+        self._observe(event)
+
+    def _outcomes(self) -> list[Outcome]:
+        """Return all outcomes recorded so far."""
+        return [event.outcome for event in self._events if isinstance(event, TrialFinished)]
+
+    def _missing(self) -> tuple[CrashPoint, ...]:
+        """Return the crash points whose kills did not land."""
+        found: list[CrashPoint] = []
+        for outcome in self._outcomes():
+            if outcome.trial.kind is TrialKind.FAULTED:
+                found += outcome.unreached
+                found += [
+                    life.evidence.crash_point
+                    for life in outcome.lives
+                    if life.evidence is not None and not life.evidence.is_landed
+                ]
+        landed = sum(outcome.kills_landed for outcome in self._outcomes() if outcome.trial.kind is TrialKind.FAULTED)
+        return tuple(found[: max(0, self._started.kills - landed)])
+
+    def _next_number(self) -> int:
+        """Return the first trial number that is not taken."""
+        planned = [trial.number for event in self._events if isinstance(event, TrialsPlanned) for trial in event.trials]
+        return max([FIRST_FAULTED - 1, *planned]) + 1
+
+    # --- bounds ---------------------------------------------------------------------------------------------
+
+    def _is_spent(self) -> bool:
+        """Tell whether the budget of time or bytes is used up."""
+        if self._stop_s is not None and time.monotonic() >= self._stop_s:
+            return True
+        return self._max_bytes is not None and folder_bytes(self._folder) >= self._max_bytes
+
+    def _why_not_run(self, num_left: int, num_planned: int) -> str:
+        """Say why trials were not run."""
+        if self._is_spent():
+            return f"the budget was used up before {num_left} of {num_planned} trials could be run"
+        return f"{num_left} of {num_planned} trials were interrupted by signals of the target's own each time"
+
+    def _unsafe_checkpoints(self, reference: Reference) -> tuple[str, ...]:
+        """Return those of the first reference's files that `torch.load(weights_only=True)` refuses."""
+        out = self.trial_folder(FIRST_REFERENCE) / "out"
+        paths = [out / state.path for state in reference.outcomes[0].lives[-1].crash_state]
+        refused = refused_by_weights_only(paths, deadline_s=_TORCH_DEADLINE_S)
+        return tuple(sorted(str(Path(path).relative_to(out)) for path in refused))
+
+    def _forget(self, number: int) -> None:
+        """Remove what an earlier attempt at a trial left."""
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(self.trial_folder(number))
+
+    def _free(self, number: int) -> None:
+        """Remove a clean trial's output and scratch folders; its logs and outcome stay."""
+        folder = self.trial_folder(number)
+        for path in (folder / "out", *folder.glob("life-*/scratch")):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def canary_points(recorded: ReferenceRecorded) -> tuple[CrashPoint, ...]:
+    """Return the canary's crash point: the first that comes after the first save (none: there is no such point)."""
+    saves = recorded.reference.profile.saves
+    if not saves:
+        return ()
+    first = saves[0].ordinal
+    after = False
+    for point in recorded.points:
+        if point.phase is Phase.SAVE and point.address.save == first:
+            after = True
+        elif after and point.address.save != first:
+            return (as_crash_point(point),)
+    return ()
+
+
+def as_crash_point(point: PlannablePoint) -> CrashPoint:
+    """Return the crash point before the operation at a plannable point, in a first life."""
+    return CrashPoint(address=point.address, expected_phase=point.phase)
+
+
+def is_interrupted(outcome: Outcome) -> bool:
+    """Tell whether a failed life had held calls taken away by signals: then its failure may be of our making."""
+    last = outcome.lives[-1]
+    has_failed = last.end is LifeEnd.SIGNALLED or (last.end is LifeEnd.EXITED and last.exit_status != 0)
+    return has_failed and last.interrupted_calls > 0
+
+
+def is_clean(outcome: Outcome) -> bool:
+    """Tell whether a trial ended well, with the reference's bits, so that nobody needs its files."""
+    last = outcome.lives[-1]
+    return last.end is LifeEnd.EXITED and last.exit_status == 0 and not outcome.differences and not outcome.unreached
+
+
+def folder_bytes(folder: Path) -> int:
+    """Return the bytes below a folder."""
+    total = 0
+    for path in folder.rglob("*"):
+        with contextlib.suppress(OSError):
+            total += path.lstat().st_size
+    return total

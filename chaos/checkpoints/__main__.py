@@ -1,0 +1,71 @@
+"""The examiner's child: sets its own limits, then answers one request a line until its standard input ends."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sys
+from pathlib import Path
+
+import msgspec
+
+from chaos.checkpoints.examine import examine
+from chaos.checkpoints.protocol import Reply, Request, Task
+from chaos.errors import UsageError
+
+
+def set_limits(memory_bytes: int) -> None:
+    """Bound the address space and allow no core file, so that a hostile file can harm this process only."""
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    most = memory_bytes if hard == resource.RLIM_INFINITY else min(memory_bytes, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (most, hard))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def answer(request: Request) -> Reply:
+    """Do what is asked; everything that goes wrong is in the reply."""
+    path = Path(os.fsdecode(request.path))
+    without = frozenset(request.without)
+    try:
+        match request.task:
+            case Task.EXAMINE:
+                return Reply(examination=examine(path, without))
+            case Task.COMPARE:
+                # Imported where it is used: it needs numpy, which is most of the start-up time.
+                from chaos.checkpoints.compare import compare
+
+                return Reply(difference=compare(path, Path(os.fsdecode(request.other)), without))
+            case Task.FLIP_BIT:
+                from chaos.checkpoints.flip import flip_bit
+
+                return Reply(name=flip_bit(path))
+    except UsageError as error:
+        return Reply(usage_error=error.message, hint=error.hint)
+    except MemoryError:
+        return Reply(failure="it took more memory than the limit")
+    except Exception as error:  # noqa: BLE001 - the supervisor must hear of it, whatever it is
+        return Reply(failure=f"{type(error).__name__}: {error}"[:400].encode("utf-8", "replace").decode())
+
+
+def main(arguments: list[str]) -> int:
+    """Answer requests until standard input ends; the only argument is the limit on memory in bytes."""
+    set_limits(int(arguments[0]))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    decoder = msgspec.json.Decoder(Request)
+    for line in sys.stdin.buffer:
+        request = decoder.decode(line)
+        # Ends this process by SIGALRM should the supervisor be gone: nothing may go on computing for nobody.
+        signal.setitimer(signal.ITIMER_REAL, request.deadline_s + 1.0)
+        reply = msgspec.json.encode(answer(request)) + b"\n"
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        try:
+            sys.stdout.buffer.write(reply)
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            os._exit(0)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,144 @@
+"""The way in for all other parts: checkpoints are examined in a child process with limits, never in the supervisor."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections import OrderedDict
+from contextlib import AbstractContextManager
+from pathlib import Path
+from types import TracebackType
+
+from chaos.checkpoints.child import Child, ChildLostError
+from chaos.checkpoints.examine import NOTHING, Examination
+from chaos.checkpoints.protocol import Reply, Request, Task
+from chaos.checkpoints.verify import run_verify
+from chaos.errors import HarnessError, UsageError
+from chaos.model import TensorDifference
+
+MEMORY_BYTES = 8 << 30
+DEADLINE_S = 120.0
+CACHED_FILES = 512
+# Times of files advance in steps of some milliseconds: a file changed so recently may change again unnoticed.
+SETTLED_NS = 100_000_000
+CacheKey = tuple[str, int, int, int, int, int, frozenset[str]]
+
+
+class Examiner(AbstractContextManager["Examiner"]):
+    """Examines checkpoints in one child process, which is started when needed and again when a file was its end.
+
+    To be used from one thread. `memory_bytes` bounds the child's address space, `deadline_s` each request.
+    """
+
+    def __init__(self, *, memory_bytes: int = MEMORY_BYTES, deadline_s: float = DEADLINE_S) -> None:
+        """Keep the limits; nothing is started yet."""
+        self._memory_bytes = memory_bytes
+        self._deadline_s = deadline_s
+        self._child: Child | None = None
+        self._cache: OrderedDict[CacheKey, Examination] = OrderedDict()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        """End the child."""
+        self.close()
+
+    def close(self) -> None:
+        """End the child; another request would start a new one."""
+        if self._child is not None:
+            self._child.close()
+            self._child = None
+
+    def examine(self, path: Path, without: frozenset[str] = NOTHING) -> Examination:
+        """Examine a file or folder; a file that ends the child or takes too long is one that nobody can judge.
+
+        Plain files that did not change since are not read again. Raises HarnessError when no child can be started.
+        """
+        key = _cache_key(path, without)
+        if key is not None and key in self._cache:
+            self._cache.move_to_end(key)
+            return self._cache[key]
+        try:
+            reply = self._ask(Task.EXAMINE, path, without=without)
+        except ChildLostError as error:
+            return Examination(is_whole=None, reason=f"its examination {error}", size_bytes=_size_of(path))
+        if reply.examination is None:
+            return Examination(
+                is_whole=None, reason=f"its examination failed: {reply.failure}", size_bytes=_size_of(path)
+            )
+        if key is not None and key == _cache_key(path, without):
+            self._cache[key] = reply.examination
+            if len(self._cache) > CACHED_FILES:
+                self._cache.popitem(last=False)
+        return reply.examination
+
+    def compare(self, left: Path, right: Path, without: frozenset[str] = NOTHING) -> TensorDifference:
+        """Compare two whole checkpoints by bits; raises UsageError (one is not whole), HarnessError."""
+        reply = self._answer(Task.COMPARE, left, right, without)
+        if reply.difference is None:
+            raise HarnessError(f"{left} and {right} could not be compared: {reply.failure}")
+        return reply.difference
+
+    def flip_bit(self, path: Path) -> str:
+        """Flip one bit of a weight on disk and return the tensor's name; raises UsageError, HarnessError."""
+        reply = self._answer(Task.FLIP_BIT, path)
+        if reply.name is None:
+            raise HarnessError(f"no bit of {path} could be flipped: {reply.failure}")
+        return reply.name
+
+    def verify(self, command: tuple[str, ...], path: Path, deadline_s: float) -> tuple[bool, str]:
+        """Ask the user's command whether `path` is whole, and why not; raises UsageError if it cannot start."""
+        return run_verify(command, path, deadline_s)
+
+    def _answer(self, task: Task, path: Path, other: Path | None = None, without: frozenset[str] = NOTHING) -> Reply:
+        """Ask, where no answer is a failure of ours; raises UsageError, HarnessError."""
+        try:
+            reply = self._ask(task, path, other, without)
+        except ChildLostError as error:
+            raise HarnessError(
+                f"the examination of {path} {error}", hint="Allow more memory or time, or look at the file by hand."
+            ) from error
+        if reply.usage_error is not None:
+            raise UsageError(reply.usage_error, hint=reply.hint)
+        return reply
+
+    def _ask(self, task: Task, path: Path, other: Path | None = None, without: frozenset[str] = NOTHING) -> Reply:
+        """Send one request and return the reply; raises ChildLostError when there is none in time."""
+        if self._child is None:
+            self._child = Child(self._memory_bytes)
+        request = Request(
+            task=task,
+            path=os.fsencode(path.absolute()),
+            other=b"" if other is None else os.fsencode(other.absolute()),
+            without=tuple(sorted(without)),
+            deadline_s=self._deadline_s,
+        )
+        try:
+            return self._child.ask(request, self._deadline_s)
+        except BaseException:
+            # Whatever happened (an interrupt too), this child is out of step.
+            self.close()
+            raise
+
+
+def _cache_key(path: Path, without: frozenset[str]) -> CacheKey | None:
+    """Return what identifies an unchanged plain file; None for anything else, and for one that changed just now."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    is_settled = status.st_ctime_ns + SETTLED_NS < time.time_ns()
+    if not stat.S_ISREG(status.st_mode) or not is_settled:
+        return None
+    times = (status.st_mtime_ns, status.st_ctime_ns)
+    return (str(path.absolute()), status.st_dev, status.st_ino, status.st_size, *times, without)
+
+
+def _size_of(path: Path) -> int:
+    """Return the size of a plain file, 0 for anything else."""
+    try:
+        status = path.stat()
+    except OSError:
+        return 0
+    return status.st_size if stat.S_ISREG(status.st_mode) else 0

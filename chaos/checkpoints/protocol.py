@@ -1,0 +1,37 @@
+"""What the supervisor and the examiner's child say to each other: one JSON object a line, in turns."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from chaos.checkpoints.examine import Examination
+from chaos.model import Record, TensorDifference
+
+
+class Task(StrEnum):
+    """What the child is asked to do."""
+
+    EXAMINE = "examine"
+    COMPARE = "compare"
+    FLIP_BIT = "flip_bit"
+
+
+class Request(Record, kw_only=True):
+    """One task; paths are bytes (a name need not be Unicode); `deadline_s` bounds it in the child too."""
+
+    task: Task
+    path: bytes
+    other: bytes = b""
+    without: tuple[str, ...] = ()
+    deadline_s: float
+
+
+class Reply(Record, kw_only=True):
+    """The answer to one request: the field of its task, or `usage_error` with its hint, or `failure`."""
+
+    examination: Examination | None = None
+    difference: TensorDifference | None = None
+    name: str | None = None
+    usage_error: str | None = None
+    hint: str = ""
+    failure: str | None = None

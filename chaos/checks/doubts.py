@@ -1,0 +1,185 @@
+"""What makes a campaign inconclusive: each function returns sentences that say what was not proven, and what to do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+from fnmatch import fnmatchcase
+from pathlib import PurePosixPath
+
+from chaos.checks.lineage import is_completed, of_role
+from chaos.model import (
+    CheckResult,
+    FileRole,
+    FileState,
+    LifeEnd,
+    LifeRecord,
+    Outcome,
+    Reference,
+    Target,
+    TrialKind,
+    Violation,
+)
+
+_MOST_NAMES = 5
+
+
+def about_control(outcomes: Iterable[Outcome]) -> list[str]:
+    """Doubt a campaign whose lineage without faults is missing or did not run to its end."""
+    controls = [outcome for outcome in outcomes if outcome.trial.kind is TrialKind.CONTROL]
+    if not controls:
+        return ["No control was run: without a lineage that has no fault, a failure may be the target's own."]
+    return [
+        f"The control, which has no fault, did not run to its end ({_how_it_ended(outcome)}): "
+        "mend the target, or raise its deadline, before any kill can say something."
+        for outcome in controls
+        if not is_completed(outcome)
+    ]
+
+
+def about_reference(reference: Reference) -> list[str]:
+    """Doubt the final bits of a target that gives other bits in each uninterrupted run."""
+    if reference.deterministic:
+        return []
+    names = f" (they differ in {_listed(reference.differing_tensors)})" if reference.differing_tensors else ""
+    doubt = (
+        f"Two uninterrupted runs ended with different bits{names}, so the final bits of an interrupted one prove "
+        "nothing: seed every generator, and see torch.use_deterministic_algorithms."
+    )
+    return [doubt]
+
+
+def about_kills(outcomes: Iterable[Outcome], requested: int) -> list[str]:
+    """Doubt a campaign with too few landed kills, and every planned kill without evidence."""
+    faulted = [outcome for outcome in outcomes if outcome.trial.kind is TrialKind.FAULTED]
+    landed = sum(outcome.kills_landed for outcome in faulted)
+    doubts = [] if landed >= requested else [f"Only {landed} of the {requested} kills asked for have landed."]
+    return doubts + [doubt for outcome in faulted for doubt in _without_evidence(outcome)]
+
+
+def _without_evidence(outcome: Outcome) -> list[str]:
+    """Name the planned kills of one lineage for which nothing proves that they happened."""
+    evidence = [life.evidence for life in outcome.lives if life.evidence is not None and life.evidence.is_landed]
+    missing = Counter(str(point) for point in outcome.trial.crash_points)
+    missing.subtract(str(point) for point in outcome.unreached)
+    missing.subtract(str(item.crash_point) for item in evidence)
+    return [
+        f"Trial {outcome.trial.number}: nothing proves that the kill {point} took place."
+        for point, count in missing.items()
+        if count > 0
+    ]
+
+
+def about_endings(outcomes: Iterable[Outcome], violations: Collection[Violation]) -> list[str]:
+    """Doubt every lineage that did not run to its end though no check says what is wrong with it."""
+    blamed = {violation.trial for violation in violations}
+    return [
+        f"Trial {outcome.trial.number} did not run to its end ({_how_it_ended(outcome)}), and no check says why."
+        for outcome in outcomes
+        if outcome.trial.kind is TrialKind.FAULTED and outcome.trial.number not in blamed and not is_completed(outcome)
+    ]
+
+
+def about_canary(canary: Outcome | None, survival: CheckResult, exactness: CheckResult | None) -> list[str]:
+    """Doubt the checks themselves when they did not find the bug planted in the canary.
+
+    `survival` and `exactness` are what those checks said of the canary alone; the second is None where final bits
+    cannot be judged.
+    """
+    if canary is None or not canary.lives:
+        return [
+            "The canary, a trial with a planted bug that must be found, was not run: nothing shows that checks work."
+        ]
+    first, last = canary.lives[0].number, canary.lives[-1].number
+    missed = []
+    if not any(violation.life == first for violation in survival.violations):
+        missed.append("checkpoints destroyed in its first life")
+    if exactness is not None and not any(violation.life == last for violation in exactness.violations):
+        missed.append("a bit flipped in its final file")
+    if not missed:
+        return []
+    bugs = " and ".join(missed)
+    return [f"The checks of this campaign did not find the planted bug ({bugs}): nothing that they passed counts."]
+
+
+def about_saves(reference: Reference, outcomes: Iterable[Outcome], target: Target) -> list[str]:
+    """Doubt a campaign in which no save, no checkpoint, or none that can be judged was ever seen."""
+    lives = _lives(reference, outcomes)
+    globs = " ".join(target.checkpoints)
+    files = [file for life in lives for file in _checkpoints(life)]
+    if not files:
+        return [f"No file that matches {globs} was ever seen: does the target save, and is this where it saves to?"]
+    doubts = []
+    if not any(life.acknowledgements for life in lives):
+        doubts.append(
+            "No save was ever acknowledged, so nothing says which checkpoint had to survive: print a line after each "
+            "save and describe it with `saved`."
+        )
+    if all(file.is_whole is None for file in files):
+        doubts.append(
+            f"Nobody can tell whether a file that matches {globs} is whole ({files[0].path}: "
+            f"{files[0].reason or 'unknown format'}): give a `verify` command."
+        )
+    return doubts
+
+
+def about_observation(reference: Reference, outcomes: Iterable[Outcome], target: Target) -> list[str]:
+    """Doubt what was written, or called, past the eyes of the harness."""
+    lives = _lives(reference, outcomes)
+    judged = (*target.checkpoints, *target.final)
+    unseen = sorted({name for life in lives for name in life.unseen_writers if _matches(name, judged)})
+    foreign = sum(life.foreign_calls for life in lives)
+    doubts = []
+    if unseen:
+        doubts.append(
+            f"Something wrote {_listed(unseen)} unseen (a shared mapping, or a process outside of the life): "
+            "exact claims about these files cannot be made."
+        )
+    if foreign:
+        doubts.append(
+            f"The target made {foreign} system calls through a foreign interface (32-bit or x32), "
+            "which cannot be followed."
+        )
+    return doubts
+
+
+def _lives(reference: Reference, outcomes: Iterable[Outcome]) -> list[LifeRecord]:
+    return [life for outcome in (*reference.outcomes, *outcomes) for life in outcome.lives]
+
+
+def _checkpoints(life: LifeRecord) -> tuple[FileState, ...]:
+    """Return the checkpoints of a life in every state in which they were looked at."""
+    states = (life.crash_state, *(item.files for item in life.acknowledgements))
+    return tuple(file for state in states for file in of_role(state, FileRole.CHECKPOINT))
+
+
+def _matches(name: str, globs: Iterable[str]) -> bool:
+    """Tell whether a path, or a folder that it lies in, matches one of the globs."""
+    path = PurePosixPath(name)
+    names = [str(path), *(str(parent) for parent in path.parents if str(parent) != ".")]
+    return any(fnmatchcase(candidate, glob) for candidate in names for glob in globs)
+
+
+def _how_it_ended(outcome: Outcome) -> str:
+    """Say in a few words how the last life of a lineage ended."""
+    if not outcome.lives:
+        return "it has no life"
+    life = outcome.lives[-1]
+    how = {
+        LifeEnd.EXITED: f"exit status {life.exit_status}",
+        LifeEnd.STRUCK: "killed by us, and not started again",
+        LifeEnd.SIGNALLED: f"ended by signal {life.signal}",
+        LifeEnd.DEADLINE: "still running at its deadline",
+        LifeEnd.NOT_STARTED: "it could not be started",
+    }[life.end]
+    interrupted = f", {life.interrupted_calls} calls interrupted by a signal handler" if life.interrupted_calls else ""
+    lines = [line.strip() for line in life.output_tail.splitlines() if line.strip()]
+    said = f"; last line: {lines[-1]}" if lines else ""
+    return f"life {life.number}: {how}{interrupted}{said}"
+
+
+def _listed(names: Collection[str]) -> str:
+    """List names, at most a few."""
+    shown = list(names)[:_MOST_NAMES]
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")

@@ -1,0 +1,52 @@
+"""`silent_divergence`: a lineage that was interrupted ends with the same bits as the run that was not."""
+
+from __future__ import annotations
+
+from chaos.checks.lineage import conclude, counterpart, is_completed, landed_kills, last_crash_point
+from chaos.model import CheckName, CheckResult, FileState, Outcome, Reference, Target, Violation
+
+
+def check(reference: Reference, outcomes: tuple[Outcome, ...], target: Target) -> CheckResult:
+    """Compare the final files' digests of every lineage that ended with exit status 0 with the reference's.
+
+    Missing and damaged final files are left to `did_not_finish`.
+    """
+    _ = target
+    if not reference.deterministic:
+        names = ", ".join(reference.differing_tensors) or "their final files"
+        reason = f"two uninterrupted runs of the target differ from each other, in {names}"
+        return conclude(CheckName.SILENT_DIVERGENCE, 0, (), reason)
+    pairs = [(outcome, _pairs(reference, outcome)) for outcome in outcomes if is_completed(outcome)]
+    violations = []
+    for outcome, files in pairs:
+        different = [(wanted, found) for wanted, found in files if wanted.digest != found.digest]
+        if different:
+            violations.append(_violation(outcome, different))
+    reason = "no lineage ended with exit status 0 and left a final file to compare"
+    return conclude(CheckName.SILENT_DIVERGENCE, sum(len(files) for _, files in pairs), violations, reason)
+
+
+def _pairs(reference: Reference, outcome: Outcome) -> list[tuple[FileState, FileState]]:
+    """Return the final files that can be compared, the reference's first in each pair."""
+    state = outcome.lives[-1].crash_state
+    found = [(wanted, counterpart(wanted, state)) for wanted in reference.final]
+    return [(wanted, file) for wanted, file in found if file is not None and file.is_whole is not False]
+
+
+def _violation(outcome: Outcome, different: list[tuple[FileState, FileState]]) -> Violation:
+    life = outcome.lives[-1]
+    files = "; ".join(
+        f"{found.path} ({found.size_bytes:,} bytes) has digest {found.digest}, that of the reference {wanted.digest}"
+        for wanted, found in different
+    )
+    kills = [f"life {kill.life.number} {kill.crash_point}" for kill in landed_kills((outcome,))]
+    after = f"after {len(kills)} kills ({'; '.join(kills)})" if kills else "without any kill"
+    began = f"; its last life began at step {life.first_step}" if life.first_step is not None and kills else ""
+    return Violation(
+        check=CheckName.SILENT_DIVERGENCE,
+        trial=outcome.trial.number,
+        life=life.number,
+        crash_point=last_crash_point(outcome),
+        step=life.first_step if kills else None,
+        detail=f"The lineage ended with exit status 0 {after}, but with other bits: {files}{began}.",
+    )

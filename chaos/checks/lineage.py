@@ -1,0 +1,119 @@
+"""What the checks ask of a lineage: its kills, what was acknowledged before them, whether it ran to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from chaos.model import (
+    Acknowledgement,
+    CheckName,
+    CheckResult,
+    CheckStatus,
+    CrashPoint,
+    FileRole,
+    FileState,
+    LifeEnd,
+    LifeRecord,
+    Outcome,
+    Record,
+    Violation,
+)
+
+
+class Kill(Record, kw_only=True):
+    """One landed kill: its lineage, the life it ended, and every acknowledgement of the lineage until then."""
+
+    trial: int
+    life: LifeRecord
+    crash_point: CrashPoint
+    acknowledged: tuple[Acknowledgement, ...]
+
+
+class Restart(Record, kw_only=True):
+    """One later life, the life before it, and every acknowledgement of the lineage before it began."""
+
+    trial: int
+    before: LifeRecord
+    life: LifeRecord
+    acknowledged: tuple[Acknowledgement, ...]
+
+
+def landed_kills(outcomes: Iterable[Outcome]) -> Iterator[Kill]:
+    """Yield every landed kill, in the order of the lineages and their lives."""
+    for outcome in outcomes:
+        acknowledged: tuple[Acknowledgement, ...] = ()
+        for life in outcome.lives:
+            acknowledged += life.acknowledgements
+            if life.evidence is not None and life.evidence.is_landed:
+                yield Kill(
+                    trial=outcome.trial.number,
+                    life=life,
+                    crash_point=life.evidence.crash_point,
+                    acknowledged=acknowledged,
+                )
+
+
+def restarts(outcomes: Iterable[Outcome]) -> Iterator[Restart]:
+    """Yield every later life, in the order of the lineages and their lives."""
+    for outcome in outcomes:
+        acknowledged: tuple[Acknowledgement, ...] = ()
+        for before, life in zip(outcome.lives, outcome.lives[1:], strict=False):
+            acknowledged += before.acknowledgements
+            yield Restart(trial=outcome.trial.number, before=before, life=life, acknowledged=acknowledged)
+
+
+def is_completed(outcome: Outcome) -> bool:
+    """Tell whether the lineage's last life ended by itself with exit status 0."""
+    return bool(outcome.lives) and outcome.lives[-1].end is LifeEnd.EXITED and outcome.lives[-1].exit_status == 0
+
+
+def last_crash_point(outcome: Outcome) -> CrashPoint | None:
+    """Return the crash point of the lineage's last landed kill (None: nothing was injected)."""
+    points = [kill.crash_point for kill in landed_kills((outcome,))]
+    return points[-1] if points else None
+
+
+def crash_point_before(restart: Restart) -> CrashPoint | None:
+    """Return the crash point of the kill that this restart followed (None: the life before ended otherwise)."""
+    evidence = restart.before.evidence
+    return evidence.crash_point if evidence is not None and evidence.is_landed else None
+
+
+def of_role(files: Iterable[FileState], role: FileRole) -> tuple[FileState, ...]:
+    """Return the files of one role."""
+    return tuple(file for file in files if file.role is role)
+
+
+def whole_checkpoints(files: Iterable[FileState]) -> tuple[FileState, ...]:
+    """Return the checkpoints that are known to be whole."""
+    return tuple(file for file in of_role(files, FileRole.CHECKPOINT) if file.is_whole is True)
+
+
+def counterpart(file: FileState, among: Iterable[FileState]) -> FileState | None:
+    """Return the file of the same path, or the only one of the same key and role, or None."""
+    candidates = [other for other in among if other.role is file.role and other.key == file.key]
+    for other in candidates:
+        if other.path == file.path:
+            return other
+    return candidates[0] if len(candidates) == 1 else None
+
+
+def describe(files: Iterable[FileState]) -> str:
+    """Name files with their sizes and what is wrong with them, for a violation's detail."""
+    return "; ".join(_describe_one(file) for file in files) or "no such file"
+
+
+def _describe_one(file: FileState) -> str:
+    state = {True: "whole", False: "damaged", None: "cannot be judged"}[file.is_whole]
+    reason = f": {file.reason}" if file.reason else ""
+    return f"{file.path} ({file.size_bytes:,} bytes, {state}{reason})"
+
+
+def conclude(check: CheckName, judged: int, violations: Iterable[Violation], not_run: str) -> CheckResult:
+    """Return the result of a check that had `judged` cases; with none it was not run, for the reason `not_run`."""
+    found = tuple(violations)
+    if found:
+        return CheckResult(check=check, status=CheckStatus.FAILED, violations=found)
+    if judged == 0:
+        return CheckResult(check=check, status=CheckStatus.NOT_RUN, reason=not_run)
+    return CheckResult(check=check, status=CheckStatus.PASSED)

@@ -1,0 +1,45 @@
+"""`no_valid_checkpoint`: once a save was acknowledged, every later kill leaves at least one whole checkpoint."""
+
+from __future__ import annotations
+
+from chaos.checks.lineage import Kill, conclude, describe, landed_kills, of_role, whole_checkpoints
+from chaos.model import CheckName, CheckResult, FileRole, Outcome, Reference, Target, Violation
+
+
+def check(reference: Reference, outcomes: tuple[Outcome, ...], target: Target) -> CheckResult:
+    """Look for a whole checkpoint in the crash state of every kill that came after an acknowledgement."""
+    _ = reference, target
+    kills = [kill for kill in landed_kills(outcomes) if kill.acknowledged]
+    judged = [kill for kill in kills if _can_be_judged(kill)]
+    reason = (
+        "nobody can tell whether the checkpoints left by the kills are whole"
+        if kills
+        else "no kill came after an acknowledged save"
+    )
+    return conclude(
+        CheckName.NO_VALID_CHECKPOINT,
+        len(judged),
+        (_violation(kill) for kill in judged if not whole_checkpoints(kill.life.crash_state)),
+        reason,
+    )
+
+
+def _can_be_judged(kill: Kill) -> bool:
+    """Tell whether the state says anything: no checkpoint at all does, only unknown formats do not."""
+    checkpoints = of_role(kill.life.crash_state, FileRole.CHECKPOINT)
+    return not checkpoints or any(file.is_whole is not None for file in checkpoints)
+
+
+def _violation(kill: Kill) -> Violation:
+    last = kill.acknowledged[-1]
+    said = f"step {last.step}" if last.step is not None else f"save {last.save}"
+    checkpoints = of_role(kill.life.crash_state, FileRole.CHECKPOINT)
+    left = f"what is left: {describe(checkpoints)}" if checkpoints else "no checkpoint file is left at all"
+    return Violation(
+        check=CheckName.NO_VALID_CHECKPOINT,
+        trial=kill.trial,
+        life=kill.life.number,
+        crash_point=kill.crash_point,
+        step=kill.life.last_step,
+        detail=f"The target had acknowledged {said}, yet no whole checkpoint survived the kill; {left}.",
+    )

@@ -1,0 +1,73 @@
+"""`chaos run`: kill a target again and again, and say whether it came back bit for bit."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from chaos.cli.words import CommandWithTarget, command_under_test
+from chaos.errors import UsageError
+from chaos.invocation import Asked, dry_run, go_on, run_campaign
+from chaos.runs import DEFAULT_ROOT
+from chaos.scenario import Scenario, load_scenario, scenario_from_command
+from chaos.settings import layer_from_command_line
+
+DEFAULT_SCENARIO = "durable"
+
+
+@click.command("run", cls=CommandWithTarget, options_metavar="[OPTIONS] [SCENARIO] [-- CMD …]", epilog="Exit status: 0 pass (or as the scenario expects), 1 fail, 2 wrong usage, 3 chaos itself failed, 4 inconclusive.")
+@click.argument("scenario", required=False)
+@click.option("--kills", type=int, help="How many kills must land (default 20).")
+@click.option("--seed", type=int, help="Rebuilds the same schedule (default: drawn, and printed).")
+@click.option("--jobs", type=int, help="Trials at a time (default: the cores, at most 8).")
+@click.option("--budget", help="Start no more trials after this long, such as 10m.")
+@click.option("--max-bytes", help="Start no more trials when the run's folder holds this much, such as 2GB.")
+@click.option("--deadline", "deadline_s", type=float, help="Seconds that one life may take (default 600).")
+@click.option("--checkpoints", multiple=True, metavar="GLOB", help="For -- CMD: the checkpoints, such as '{out}/ckpt*.pt'.")
+@click.option("--final", multiple=True, metavar="GLOB", help="For -- CMD: the final files, such as '{out}/final.pt'.")
+@click.option("--ignore", multiple=True, metavar="GLOB", help="For -- CMD: files that are never judged.")
+@click.option("--step", metavar="REGEX", help="For -- CMD: a step line; its first group is the step's number.")
+@click.option("--saved", metavar="REGEX", help="For -- CMD: the line that acknowledges a save.")
+@click.option("--strict", is_flag=True, default=None, help="Warnings fail too.")
+@click.option("--keep", is_flag=True, default=None, help="Keep the output folders of clean trials too.")
+@click.option("--no-intercept", is_flag=True, default=None, help="Kill by step line and time; weaker guarantees.")
+@click.option("--dry-run", "is_dry", is_flag=True, help="Print the schedule and what it would cost; kill nothing.")
+@click.option("--continue", "is_continued", is_flag=True, help="Go on with the newest run (or the one named as SCENARIO).")
+@click.option("--runs", "root", type=click.Path(path_type=Path), default=DEFAULT_ROOT, help="Where runs are kept (default .chaos).")
+@click.option("--json", "is_json", is_flag=True, help="Print one JSON object on standard output.")
+@click.pass_context
+def command(ctx: click.Context, /, **options: Any) -> int:  # noqa: ANN401 - click gives the options by name
+    """Kill a training job at exact, seeded points, and prove that it comes back bit for bit.
+
+    Without SCENARIO and CMD the target is the bundled trainer. After `--` stands a command of your own, with {out} where its output
+    folder goes:
+
+        chaos run --kills 20 --checkpoints '{out}/ckpt*.pt' --final '{out}/final.pt' -- python train.py {out}
+    """
+    words = command_under_test(ctx)
+    root, is_json = options.pop("root"), options.pop("is_json")
+    if options.pop("is_continued"):
+        return go_on(root, options["scenario"] or "latest", is_json=is_json, progress=sys.stderr)
+    is_dry = options.pop("is_dry")
+    scenario = _scenario(words, options)
+    asked = Asked(scenario=scenario, layer=layer_from_command_line(**options), root=root, is_json=is_json)
+    return dry_run(asked, sys.stderr) if is_dry else run_campaign(asked, sys.stderr)
+
+
+def _scenario(words: tuple[str, ...] | None, options: dict[str, Any]) -> Scenario:
+    """Take the options that describe a target out of `options` and make a scenario of them, or load the named one."""
+    name = options.pop("scenario")
+    described = {key: options.pop(key) for key in ("checkpoints", "final", "ignore", "step", "saved")}
+    if words is None:
+        given = [f"--{key}" for key, value in described.items() if value]
+        if given:
+            message = f"{given[0]} describes a command of your own, but there is none"
+            raise UsageError(message, hint="put it after `--`, such as: … -- python train.py {out}")
+        return load_scenario(name or DEFAULT_SCENARIO)
+    if name is not None:
+        message = f"give either the scenario `{name}` or a command after `--`, not both"
+        raise UsageError(message, hint="a scenario's own [target] command can be changed in a copy of its file")
+    return scenario_from_command(words, **described)

@@ -1,0 +1,4 @@
+"""From a trial to its outcome: `lineage` runs one trial here and now, `pool` runs several `chaos trial` processes side by side.
+
+The unit of work is a file in (the specification) and a file out (the outcome), so that another engine can run it elsewhere.
+"""

@@ -1,0 +1,140 @@
+"""Run one trial: start, kill, restart, kill, …, finish; look at the folder after every life. Facts only; nobody is judged here."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from chaos.checkpoints.process import Examiner
+from chaos.errors import HarnessError
+from chaos.executors.planted import flip_final_bit, truncated_checkpoints
+from chaos.lives.intercepted import run_intercepted
+from chaos.lives.polled import run_polled
+from chaos.lives.request import LifeRequest, LifeResult
+from chaos.model import (
+    CrashPoint,
+    FileRole,
+    LifeEnd,
+    LifeRecord,
+    LivesMode,
+    Outcome,
+    TensorDifference,
+    TrialKind,
+    TrialSpec,
+)
+from chaos.roles import FileNames
+from chaos.states.snapshot import Photographer
+
+_RUNNERS: Final = {LivesMode.INTERCEPTED: run_intercepted, LivesMode.POLLED: run_polled}
+
+
+def run_trial(spec: TrialSpec, folder: Path) -> Outcome:
+    """Run the lineage of `spec` below `folder` (made if missing; its output folder must be new) and return what it did."""
+    started = time.monotonic()
+    out = folder / "out"
+    try:
+        out.mkdir(parents=True)
+    except OSError as error:
+        message = f"the trial's folder cannot be made: {error.strerror}: {out}"
+        raise HarnessError(message, hint="choose another place with --runs DIR, or remove the old folder") from error
+    with Examiner() as examiner:
+        names = FileNames(spec.target, spec.profile)
+        photographer = Photographer(
+            out,
+            examiner,
+            names.name,
+            verify=spec.target.verify,
+            deadline_s=spec.deadline_s,
+            varying_leaves=spec.varying_leaves,
+        )
+        lineage = _Lineage(spec, folder, photographer, examiner)
+        lineage.run()
+        return lineage.outcome(time.monotonic() - started)
+
+
+class _Lineage:
+    """The chain of lives of one trial over one output folder."""
+
+    def __init__(self, spec: TrialSpec, folder: Path, photographer: Photographer, examiner: Examiner) -> None:
+        """Bind the parts."""
+        self._spec = spec
+        self._folder = folder
+        self._out = folder / "out"
+        self._photographer = photographer
+        self._examiner = examiner
+        self._lives: list[LifeRecord] = []
+        self._unreached: tuple[CrashPoint, ...] = ()
+
+    def run(self) -> None:
+        """Run one life for each crash point, then one to the end; stop where a life does not come to its point."""
+        points = self._spec.trial.crash_points
+        for position, point in enumerate((*points, None)):
+            record = self._run_life(position + 1, point).record
+            if self._spec.trial.kind is TrialKind.CANARY:
+                record = self._plant(record)
+            self._lives.append(record)
+            if point is not None and record.evidence is None:
+                self._unreached = points[position:]
+                return
+
+    def _run_life(self, number: int, point: CrashPoint | None) -> LifeResult:
+        """Run one life in a folder of its own."""
+        request = LifeRequest(
+            number=number,
+            command=self._command(number),
+            target=self._spec.target,
+            profile=self._spec.profile,
+            folder=str(self._folder / f"life-{number:02d}"),
+            out=str(self._out),
+            hash_seed=(self._spec.trial.hash_seed + number) % 4294967296,
+            deadline_s=self._spec.deadline_s,
+            crash_point=point,
+            is_learning=self._spec.trial.kind is TrialKind.REFERENCE,
+        )
+        return _RUNNERS[self._spec.mode](request, self._photographer)
+
+    def _command(self, number: int) -> tuple[str, ...]:
+        """Return the command of a life."""
+        target = self._spec.target
+        if self._spec.trial.kind is TrialKind.NO_SAVE:
+            return target.no_save_command
+        return target.command if number == 1 else target.resume_command
+
+    def _plant(self, record: LifeRecord) -> LifeRecord:
+        """Plant the canary's bugs: the killed life leaves only broken checkpoints, the finished one a wrong bit."""
+        if record.end is LifeEnd.STRUCK:
+            with truncated_checkpoints(self._out, record.crash_state):
+                snapshot = self._photographer.take()
+        elif record.end is LifeEnd.EXITED and record.exit_status == 0:
+            flip_final_bit(self._out, record.crash_state, self._examiner)
+            snapshot = self._photographer.take()
+        else:
+            return record
+        return msgspec.structs.replace(record, crash_state=snapshot.files, state_digest=snapshot.digest)
+
+    def _differences(self) -> dict[str, TensorDifference]:
+        """Compare the final files of a finished lineage with the reference's."""
+        last = self._lives[-1]
+        if last.end is not LifeEnd.EXITED or last.exit_status != 0:
+            return {}
+        found = {}
+        for state in last.crash_state:
+            reference = self._spec.reference_final.get(state.key)
+            if state.role is FileRole.FINAL and state.is_whole and reference is not None:
+                without = frozenset(self._spec.varying_leaves.get(state.key, ()))
+                if self._examiner.examine(Path(reference), without).digest != state.digest:
+                    found[state.key] = self._examiner.compare(Path(reference), self._out / state.path, without)
+        return found
+
+    def outcome(self, elapsed_s: float) -> Outcome:
+        """Return what the lineage did."""
+        return Outcome(
+            trial=self._spec.trial,
+            lives=tuple(self._lives),
+            unreached=self._unreached,
+            differences=self._differences(),
+            elapsed_s=elapsed_s,
+        )

@@ -1,0 +1,147 @@
+"""Carrying a held call out on the target's behalf, so that it is over when the supervisor goes on.
+
+A call that is answered with "continue" gives no sign of its end: with two writing threads it could still be under way when the next
+one is struck. So whatever changes bytes or names is done here, on a copy of the target's own descriptor or through its /proc entry, and answered with the
+result. Results are those of the kernel: a count, zero, or a negative errno.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+from collections.abc import Iterator
+from typing import Final
+
+from chaos.intercept.decode import Call
+from chaos.intercept.memory import TargetThread, raw_syscall
+from chaos.intercept.notify import Notification
+from chaos.intercept.syscalls import AT_FDCWD, AT_REMOVEDIR, FICLONE, O_CLOEXEC, Machine
+
+_BUFFER_BYTES: Final = 1 << 20
+_WRITE_LIMIT: Final = 0x7FFFF000  # write(2): the most that one call transfers
+
+
+class Executor:
+    """Carries out decoded calls; owns one page-aligned buffer, as files opened with O_DIRECT need."""
+
+    def __init__(self, machine: Machine) -> None:
+        """Prepare for the calls of `machine`."""
+        self._numbers = machine.numbers
+        self._buffer = mmap.mmap(-1, _BUFFER_BYTES)
+
+    def write(self, thread: TargetThread, call: Call, fd: int, limit: int | None = None) -> int:
+        """Write the call's data, at most `limit` bytes of it, to `fd`, a copy of the target's descriptor."""
+        wanted = min(call.size_bytes, _WRITE_LIMIT) if limit is None else limit
+        if wanted == 0:
+            return 0
+        done = 0
+        for chunk in self._chunks(thread, call, wanted):
+            try:
+                written = os.write(fd, chunk) if call.offset is None else os.pwrite(fd, chunk, call.offset + done)
+            except OSError as error:
+                return done or -(error.errno or errno.EIO)
+            done += written
+            if written < len(chunk):
+                break
+        return done or -errno.EFAULT
+
+    def _chunks(self, thread: TargetThread, call: Call, wanted: int) -> Iterator[memoryview]:
+        """Yield the target's data gathered into the buffer, full except for the last."""
+        view = memoryview(self._buffer)
+        filled = 0
+        for address, length in call.segments:
+            start = 0
+            while start < length and wanted > 0:
+                size = min(length - start, _BUFFER_BYTES - filled, wanted)
+                got = thread.read_into(address + start, view[filled : filled + size])
+                filled, start, wanted = filled + got, start + got, wanted - got
+                if got < size:
+                    if filled:
+                        yield view[:filled]
+                    return
+                if filled == _BUFFER_BYTES:
+                    yield view[:filled]
+                    filled = 0
+        if filled:
+            yield view[:filled]
+
+    def resize(self, call: Call, fd: int) -> int:
+        """Carry out ftruncate or fallocate on `fd`."""
+        if call.name == "ftruncate":
+            return raw_syscall(self._numbers["ftruncate"], fd, call.size_bytes)
+        return raw_syscall(self._numbers["fallocate"], fd, call.flags, call.offset or 0, call.size_bytes)
+
+    def sync(self, call: Call, fd: int) -> int:
+        """Carry out fsync or fdatasync on `fd`; it shares the target's open file, and so its pending errors."""
+        return raw_syscall(self._numbers[call.name], fd)
+
+    def transfer(self, thread: TargetThread, name: str, notification: Notification, source: int, fd: int) -> int:
+        """Carry out sendfile or copy_file_range from `source` to `fd`, with offsets read from and written to the target."""
+        a = notification.arguments
+        if name == "sendfile":
+            offset = _Offset(thread, a[2])
+            result = raw_syscall(self._numbers["sendfile"], fd, source, offset.pointer(), a[3])
+            offset.store()
+            return result
+        into, out_of = _Offset(thread, a[3]), _Offset(thread, a[1])
+        result = raw_syscall(
+            self._numbers["copy_file_range"], source, out_of.pointer(), fd, into.pointer(), a[4], a[5]
+        )
+        into.store()
+        out_of.store()
+        return result
+
+    def clone(self, thread: TargetThread, notification: Notification, source: int, fd: int) -> int:
+        """Carry out FICLONE or FICLONERANGE from `source` to `fd`."""
+        request = notification.arguments[1] & 0xFFFFFFFF
+        if request == FICLONE:
+            return raw_syscall(self._numbers["ioctl"], fd, request, source)
+        ranges = thread.read(notification.arguments[2], 32)
+        return raw_syscall(self._numbers["ioctl"], fd, request, source.to_bytes(8, "little") + ranges[8:])
+
+    def change_names(self, thread: TargetThread, call: Call) -> int:
+        """Carry out a call that makes, moves or removes names (or truncates by name)."""
+        if call.path is None or (call.name in ("rename", "link", "symlink") and call.new_path is None):
+            return -errno.EFAULT
+        path, new = call.path, call.new_path or b""
+        match call.name:
+            case "rename":
+                return raw_syscall(self._numbers["renameat2"], AT_FDCWD, path, AT_FDCWD, new, call.flags)
+            case "link":
+                return raw_syscall(self._numbers["linkat"], AT_FDCWD, path, AT_FDCWD, new, call.flags)
+            case "symlink":
+                return raw_syscall(self._numbers["symlinkat"], path, AT_FDCWD, new)
+            case "unlink":
+                return raw_syscall(self._numbers["unlinkat"], AT_FDCWD, path, 0)
+            case "rmdir":
+                return raw_syscall(self._numbers["unlinkat"], AT_FDCWD, path, AT_REMOVEDIR)
+            case "mkdir":
+                os.umask(thread.umask())
+                return raw_syscall(self._numbers["mkdirat"], AT_FDCWD, path, call.mode)
+            case _:
+                return raw_syscall(self._numbers["truncate"], path, call.size_bytes)
+
+    def open(self, thread: TargetThread, call: Call) -> int:
+        """Open as the target would; return our descriptor (to be handed over) or a negative errno."""
+        os.umask(thread.umask())
+        return raw_syscall(self._numbers["openat"], AT_FDCWD, call.path or b"", call.flags | O_CLOEXEC, call.mode)
+
+
+class _Offset:
+    """A file offset in the target's memory, passed by pointer; a null pointer stays one."""
+
+    def __init__(self, thread: TargetThread, address: int) -> None:
+        """Read the offset at `address`."""
+        self._thread, self._address = thread, address
+        self._value = bytearray(thread.read(address, 8)) if address else bytearray()
+        self._bytes = bytes(self._value)
+
+    def pointer(self) -> int | bytes:
+        """Return what to pass to the call."""
+        return self._bytes if self._address else 0
+
+    def store(self) -> None:
+        """Write the offset that the call left back to the target."""
+        if self._address:
+            self._thread.write(self._address, self._bytes)

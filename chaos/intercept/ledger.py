@@ -1,0 +1,77 @@
+"""The proof that nothing was written unseen: what the log says of each file against what the folder shows.
+
+After every call that was carried out, the touched file's size and modification time are noted by device and inode. At the end
+of a life every file in the folder must be as noted. What is not (a mapping, a helper outside of the process tree, another container) is named. Two writes by an outsider
+within one tick of the file system's clock that leave the size as it was would not be seen.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+
+class _Seen(NamedTuple):
+    """The last known size and modification time of a file; a time of -1 is not compared."""
+
+    size_bytes: int
+    modified_ns: int
+
+
+class Ledger:
+    """The files of one folder as the log explains them."""
+
+    def __init__(self, root: Path) -> None:
+        """Take the folder as it is now as explained."""
+        self._root = root
+        self._seen: dict[tuple[int, int], _Seen] = {}
+        self._mapped: set[tuple[int, int]] = set()
+        for _, state in self._walk():
+            self.note(state)
+
+    def note(self, state: os.stat_result) -> None:
+        """Remember a file as it is right after a call of ours on it."""
+        self._seen[state.st_dev, state.st_ino] = _Seen(state.st_size, state.st_mtime_ns)
+
+    def note_path(self, path: str | bytes) -> None:
+        """Remember the file at `path`, if there is one."""
+        try:
+            self.note(os.stat(path, follow_symlinks=False))
+        except OSError:
+            return
+
+    def loosen(self, state: os.stat_result) -> None:
+        """Stop comparing the modification time of a file: the target may set it itself."""
+        self._seen[state.st_dev, state.st_ino] = _Seen(state.st_size, -1)
+
+    def map(self, state: os.stat_result) -> None:
+        """Remember that a file is mapped so that it can be written without any call."""
+        self._mapped.add((state.st_dev, state.st_ino))
+
+    def unexplained(self) -> tuple[str, ...]:
+        """Return the files, relative to the folder, that the log does not explain."""
+        return tuple(sorted(path for path, state in self._walk() if not self._is_explained(state)))
+
+    def _is_explained(self, state: os.stat_result) -> bool:
+        """Compare one file with what was noted."""
+        identity = (state.st_dev, state.st_ino)
+        seen = self._seen.get(identity)
+        if seen is None or identity in self._mapped:
+            return False
+        if not stat.S_ISREG(state.st_mode):
+            return True
+        return state.st_size == seen.size_bytes and seen.modified_ns in (-1, state.st_mtime_ns)
+
+    def _walk(self) -> Iterator[tuple[str, os.stat_result]]:
+        """Yield every entry below the folder with its state, not following links."""
+        for folder, folders, files in os.walk(self._root):
+            for name in (*folders, *files):
+                path = os.path.join(folder, name)
+                try:
+                    state = os.stat(path, follow_symlinks=False)
+                except OSError:
+                    continue
+                yield os.path.relpath(path, self._root), state

@@ -1,0 +1,147 @@
+"""What `chaos run` and its relatives do around a campaign: settle what is asked, run it, judge it, report it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final, TextIO
+
+import click
+import msgspec
+
+from chaos.campaign import Campaign, folder_bytes
+from chaos.journal import CampaignEnded, CampaignStarted, Event, ReferenceRecorded
+from chaos.judging import Judged, judge_events
+from chaos.model import SCHEMA, Record, Trial, TrialKind
+from chaos.reports.result import to_json
+from chaos.reports.terminal import Progress, print_report
+from chaos.runs import find_run, open_run, start_run, started_of
+from chaos.scenario import Scenario
+from chaos.settings import Settings, SettingsLayer, resolve_settings
+from chaos.verdict import exit_status
+
+_RESULT: Final = "result.json"
+
+
+class Asked(Record, kw_only=True):
+    """One invocation: the scenario, what the command line says of settings, where runs are kept, how to answer."""
+
+    scenario: Scenario
+    layer: SettingsLayer
+    root: Path
+    is_json: bool = False
+
+
+class Planned(Record, kw_only=True):
+    """What `chaos run --dry-run --json` prints: the schedule, and what it would cost."""
+
+    schema: int = SCHEMA
+    seed: int
+    trials: tuple[Trial, ...]
+    kills: int
+    points: int
+    expected_seconds: float
+    expected_bytes: int
+
+
+def settle(asked: Asked) -> tuple[Scenario, Settings]:
+    """Merge all sources of settings; the scenario comes back with the deadline that is in force."""
+    settings = resolve_settings(asked.layer, asked.scenario)
+    target = msgspec.structs.replace(asked.scenario.target, deadline_s=settings.deadline_s)
+    return msgspec.structs.replace(asked.scenario, target=target), settings
+
+
+def run_campaign(asked: Asked, progress: TextIO) -> int:
+    """Run a whole campaign and report it; return the exit status."""
+    folder, judged = conduct(asked, progress)
+    return report(judged, folder, is_json=asked.is_json, progress=progress)
+
+
+def conduct(asked: Asked, progress: TextIO) -> tuple[Path, Judged]:
+    """Run a whole campaign and judge it; return its folder and what came of it."""
+    scenario, settings = settle(asked)
+    folder, started = start_run(asked.root, scenario, settings)
+    return folder, _carry_on(folder, started, settings, progress)
+
+
+def go_on(root: Path, name: str, *, is_json: bool, progress: TextIO) -> int:
+    """Go on with a campaign that was interrupted, and report it; return the exit status."""
+    folder = find_run(root, name)
+    with open_run(folder) as (_, events):
+        started = started_of(events, folder)
+    settings = resolve_settings(SettingsLayer(), started.scenario)
+    judged = _carry_on(folder, None, settings, progress)
+    return report(judged, folder, is_json=is_json, progress=progress)
+
+
+def _carry_on(folder: Path, started: CampaignStarted | None, settings: Settings, progress: TextIO) -> Judged:
+    """Run what is not recorded yet in `folder`, judge, and keep the result."""
+    observer = Progress(progress)
+    with open_run(folder) as (journal, recorded):
+        events: tuple[Event, ...] = recorded
+        if started is not None:
+            journal.append(started)
+            observer.handle(started)
+            events = (*recorded, started)
+        if not any(isinstance(event, CampaignEnded) for event in events):
+            campaign = Campaign(folder, journal, events, observer.handle)
+            campaign.limit(budget_s=settings.budget_s, max_bytes=settings.max_bytes, keep=settings.keep)
+            campaign.run()
+    return rejudge(folder)
+
+
+def rejudge(folder: Path) -> Judged:
+    """Work the verdict out from the journal and store it as `result.json`."""
+    with open_run(folder) as (_, events):
+        judged = judge_events(events, folder)
+        (folder / _RESULT).write_bytes(msgspec.json.format(to_json(judged.result).encode()) + b"\n")
+    return judged
+
+
+def report(judged: Judged, folder: Path, *, is_json: bool, progress: TextIO) -> int:
+    """Print the report, or the JSON object; return the exit status."""
+    if is_json:
+        click.echo(to_json(judged.result))
+    else:
+        print_report(judged.result, progress)
+    return exit_status(judged.judgement)
+
+
+def dry_run(asked: Asked, progress: TextIO) -> int:
+    """Run the references only, print the schedule and its cost; return the exit status."""
+    scenario, settings = settle(asked)
+    folder, started = start_run(asked.root, scenario, settings)
+    with open_run(folder) as (journal, _):
+        journal.append(started)
+        Progress(progress).handle(started)
+        recorded, trials = Campaign(folder, journal, (started,), Progress(progress).handle).plan()
+        journal.append(CampaignEnded(elapsed_s=0.0, causes=("this was a dry run: nothing was killed",)))
+    planned = _cost(started, recorded, trials, folder)
+    if asked.is_json:
+        click.echo(msgspec.json.encode(planned))
+    else:
+        _print_plan(planned)
+    return 0
+
+
+def _cost(started: CampaignStarted, recorded: ReferenceRecorded, trials: tuple[Trial, ...], folder: Path) -> Planned:
+    """Reckon what a schedule would cost from what the references cost."""
+    lives = sum(len(trial.crash_points) + 1 for trial in trials)
+    return Planned(
+        seed=started.seed,
+        trials=trials,
+        kills=sum(len(trial.crash_points) for trial in trials if trial.kind is TrialKind.FAULTED),
+        points=len(recorded.points),
+        expected_seconds=round(lives * recorded.reference.seconds / started.jobs, 1),
+        expected_bytes=folder_bytes(folder / "trials" / "0001") * len(trials),
+    )
+
+
+def _print_plan(planned: Planned) -> None:
+    """Print a schedule for people."""
+    click.echo(f"seed {planned.seed}: {planned.kills} kills, drawn from {planned.points} points that both references reached")
+    for trial in planned.trials:
+        click.echo(f"trial {trial.number} ({trial.kind})")
+        for life, point in enumerate(trial.crash_points, start=1):
+            click.echo(f"  life {life}: kill {point} [{point.expected_phase}]")
+    size_mb = planned.expected_bytes / 1e6
+    click.echo(f"expected: about {planned.expected_seconds:.0f} s, at most {size_mb:.0f} MB at a time with --keep")

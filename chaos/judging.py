@@ -1,0 +1,118 @@
+"""From a journal to the verdict: the same for `chaos run`, `chaos judge` and `chaos run --continue`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from chaos.errors import UsageError
+from chaos.journal import CampaignEnded, CampaignStarted, Event, ReferenceRecorded, TrialDiscarded, TrialFinished
+from chaos.model import (
+    CheckName,
+    CheckResult,
+    CheckStatus,
+    FileRole,
+    LivesMode,
+    Outcome,
+    Phase,
+    Record,
+    Reference,
+    TargetProfile,
+    TrialKind,
+    Verdict,
+)
+from chaos.reports.result import CampaignFacts, Result, build_result
+from chaos.verdict import Judgement, judge
+
+_NO_REFERENCE = Reference(outcomes=(), profile=TargetProfile(), final=(), deterministic=False)
+POLLED_CAUSES = (
+    "Interception was off: kills landed near their crash points, not exactly at them, torn writes were only met by luck, "
+    "and nobody can say that nothing was written unseen.",
+)
+
+
+class Judged(Record, kw_only=True):
+    """A judgement with the result made from it, and what they rest on (`reference` is None where there was none)."""
+
+    judgement: Judgement
+    result: Result
+    reference: Reference | None
+    outcomes: tuple[Outcome, ...]
+
+
+def judge_events(events: tuple[Event, ...], folder: Path) -> Judged:
+    """Judge a campaign by its journal's events; UsageError where it never began."""
+    started = next((event for event in events if isinstance(event, CampaignStarted)), None)
+    if started is None:
+        message = f"the journal in {folder} holds no campaign"
+        raise UsageError(message, hint="start a new one with `chaos run`")
+    ended = next((event for event in reversed(events) if isinstance(event, CampaignEnded)), None)
+    facts = CampaignFacts(
+        seed=started.seed,
+        run_name=started.run,
+        run_dir=str(folder),
+        target=started.scenario.target,
+        scenario=started.scenario.name,
+        claim=started.scenario.claim,
+        mode=started.mode,
+        elapsed_s=ended.elapsed_s if ended else 0.0,
+    )
+    causes = list(ended.causes if ended else ("the campaign was interrupted: go on with `chaos run --continue`",))
+    discarded = sum(isinstance(event, TrialDiscarded) for event in events)
+    recorded = next((event for event in events if isinstance(event, ReferenceRecorded)), None)
+    finished = {event.outcome.trial.number: event.outcome for event in events if isinstance(event, TrialFinished)}
+    everything = tuple(finished[number] for number in sorted(finished))
+    if recorded is None:
+        judgement = _without_reference(started, tuple(causes))
+        result = build_result(judgement, facts, _NO_REFERENCE, ())
+        return Judged(judgement=judgement, result=result, reference=None, outcomes=())
+    reference = complete(recorded.reference, everything)
+    judged = tuple(o for o in everything if o.trial.kind in (TrialKind.CONTROL, TrialKind.FAULTED))
+    judgement = judge(
+        reference,
+        judged,
+        next((outcome for outcome in everything if outcome.trial.kind is TrialKind.CANARY), None),
+        started.scenario.target,
+        run_name=started.run,
+        kills_requested=started.kills,
+        strict=started.strict,
+        expect=started.scenario.expect,
+        causes=tuple(causes),
+    )
+    result = build_result(judgement, facts, reference, judged)
+    result = msgspec.structs.replace(result, trials_discarded=discarded)
+    return Judged(judgement=judgement, result=result, reference=reference, outcomes=judged)
+
+
+def _without_reference(started: CampaignStarted, causes: tuple[str, ...]) -> Judgement:
+    """Judge a campaign that has no reference: nothing was checked, nothing is known."""
+    reason = "there is no reference to judge by"
+    return Judgement(
+        verdict=Verdict.INCONCLUSIVE,
+        as_expected=started.scenario.expect.verdict is Verdict.INCONCLUSIVE,
+        expect=started.scenario.expect,
+        is_strict=started.strict,
+        findings=(),
+        checks=tuple(CheckResult(check=name, status=CheckStatus.NOT_RUN, reason=reason) for name in CheckName),
+        inconclusive=causes,
+        kills_requested=started.kills,
+        kills_landed=0,
+        kills_by_phase=dict.fromkeys(Phase, 0),
+    )
+
+
+def complete(reference: Reference, outcomes: tuple[Outcome, ...]) -> Reference:
+    """Add to the reference what later trials without faults showed.
+
+    The control ran with everything that the references taught, so its looks at the checkpoints leave out the leaves that
+    vary: it takes the first reference's place as the order of the saves. The run that does not save gives its final files.
+    """
+    control = next((o for o in outcomes if o.trial.kind is TrialKind.CONTROL), None)
+    if control is not None and control.lives[-1].exit_status == 0:
+        reference = msgspec.structs.replace(reference, outcomes=(control, *reference.outcomes[1:]))
+    no_save = next((o for o in outcomes if o.trial.kind is TrialKind.NO_SAVE), None)
+    if no_save is not None:
+        final = tuple(state for state in no_save.lives[-1].crash_state if state.role is FileRole.FINAL)
+        reference = msgspec.structs.replace(reference, no_save_final=final)
+    return reference

@@ -1,0 +1,261 @@
+"""What two references teach about a target: its clock, its names, its saves, and the points at which it can be struck.
+
+Two passes over the logs: the first sees whether there are ticks, step lines and printed acknowledgements, and which
+file names vary; the second lets a `Locator` that knows this read the first reference's log, which gives the saves. A
+point is plannable if both references came to its address exactly once, and in the same phase: what only one of them
+did, or did in another order, is nothing to aim at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from chaos.address import DATA_WRITES, PUTS, Located, Locator
+from chaos.lines import LineReader
+from chaos.model import (
+    PAGE_BYTES,
+    Address,
+    FileRole,
+    Operation,
+    OperationKind,
+    Phase,
+    PlannablePoint,
+    Record,
+    SaveProfile,
+    Target,
+    TargetProfile,
+)
+from chaos.names import learn_names
+from chaos.roles import FileNames
+
+MAX_TEARS = 64
+
+Log = Sequence[Operation]
+
+
+def learn(target: Target, log_a: Log, log_b: Log) -> TargetProfile:
+    """Return the profile of `target` from the operation logs of its two references, each an uninterrupted first life.
+
+    What counts (steps, saves) is taken from `log_a`; a habit (ticks, acknowledgements) must show in both.
+    """
+    profile = _with_names(target, _habits(target, log_a, log_b), log_a, log_b)
+    locator = Locator(target, profile, is_first_life=True)
+    for operation in log_a:
+        locator.locate(operation)
+    profile = msgspec.structs.replace(profile, total_steps=locator.steps, last_step=locator.last_step)
+    return msgspec.structs.replace(profile, saves=_saves(target, profile, log_a))
+
+
+def plannable_points(target: Target, profile: TargetProfile, log_a: Log, log_b: Log) -> tuple[PlannablePoint, ...]:
+    """Return the points that both references came to exactly once in the same phase, in the order of `log_a`."""
+    visits_a, visits_b = (list(_visits(target, profile, log)) for log in (log_a, log_b))
+    counts_a, counts_b = (Counter(visit.address for visit in visits) for visits in (visits_a, visits_b))
+    by_address = {visit.address: visit for visit in visits_b}
+    published = _published_addresses(profile)
+    return tuple(
+        PlannablePoint(
+            address=visit.address,
+            phase=visit.phase,
+            position=visit.position,
+            tears=_tears(visit, by_address[visit.address]),
+            is_published=visit.address in published,
+        )
+        for visit in visits_a
+        if counts_a[visit.address] == counts_b[visit.address] == 1 and by_address[visit.address].phase is visit.phase
+    )
+
+
+# --- the first pass: habits and names -------------------------------------------------------------
+
+
+def _habits(target: Target, log_a: Log, log_b: Log) -> TargetProfile:
+    """Return a profile that knows only the clock, and whether saves are acknowledged in print."""
+    logs = (log_a, log_b)
+    uses_ticks = all(any(operation.kind is OperationKind.TICK for operation in log) for log in logs)
+    readings = [_read_output(target, log) for log in logs]
+    return TargetProfile(
+        uses_ticks=uses_ticks,
+        has_steps=uses_ticks or all(any(steps for steps, _ in reading) for reading in readings),
+        prints_acknowledgements=all(any(is_saved for _, is_saved in reading) for reading in readings),
+    )
+
+
+def _read_output(target: Target, log: Log) -> list[tuple[bool, bool]]:
+    """Tell of each operation whether it completes a step line and whether it prints an acknowledgement."""
+    reader = LineReader(target)
+    readings = (reader.read(operation.stream, operation.text) if _is_output(operation) else None for operation in log)
+    return [(bool(reading and reading.steps), bool(reading and reading.acknowledged)) for reading in readings]
+
+
+def _is_output(operation: Operation) -> bool:
+    """Tell whether an operation writes to standard output or error."""
+    return operation.kind is OperationKind.OUTPUT
+
+
+def _with_names(target: Target, habits: TargetProfile, log_a: Log, log_b: Log) -> TargetProfile:
+    """Return `habits` with the rules for names that vary and the keys of temporaries."""
+    literal = _with_temporaries(target, habits, log_a, log_b)
+    paths_a, paths_b = (_paths_by_save(target, literal, log) for log in (log_a, log_b))
+    named = msgspec.structs.replace(habits, names=learn_names(paths_a, paths_b))
+    return _with_temporaries(target, named, log_a, log_b)
+
+
+def _with_temporaries(target: Target, profile: TargetProfile, log_a: Log, log_b: Log) -> TargetProfile:
+    """Return `profile` with the keys of files and folders that become a checkpoint or a final file, in any number of renames."""
+    names = FileNames(target, profile)
+    moves = {
+        (names.key_of(operation.path), names.key_of(operation.new_path)): names.role_of(operation.new_path)
+        for log in (log_a, log_b)
+        for operation in log
+        if operation.call in PUTS and _is_inside(operation.path) and names.role_of(operation.path) is FileRole.OTHER
+    }
+    ends = {
+        role: {new for (_, new), new_role in moves.items() if new_role is role}
+        for role in (FileRole.CHECKPOINT, FileRole.FINAL)
+    }
+    for keys in ends.values():
+        _follow_back(moves, keys)
+    checkpoint, final = ({old for old, new in moves if new in ends[role]} for role in ends)
+    return msgspec.structs.replace(
+        profile, temporaries=tuple(sorted(checkpoint | final)), final_temporaries=tuple(sorted(final - checkpoint))
+    )
+
+
+def _follow_back(moves: dict[tuple[str, str], FileRole], keys: set[str]) -> None:
+    """Add to `keys` every key that a chain of moves leads from to one of them."""
+    while earlier := {old for old, new in moves if new in keys} - keys:
+        keys |= earlier
+
+
+def _is_inside(path: str) -> bool:
+    """Tell whether a path names something in the output folder."""
+    return path not in {"", "."} and not path.startswith(("/", "../"))
+
+
+def _paths_by_save(target: Target, literal: TargetProfile, log: Log) -> list[list[str]]:
+    """Return the watched paths that a log used, roughly save by save: learning the names is what makes saves exact."""
+    names = FileNames(target, literal)
+    groups: list[list[str]] = [[]]
+    for operation, is_end in zip(log, _ends_of_saves(target, literal, names, log), strict=True):
+        if is_end and groups[-1]:
+            groups.append([])
+        if operation.kind is OperationKind.FILE:
+            paths = (operation.path, operation.new_path)
+            groups[-1] += (path for path in paths if names.role_of(path) is not FileRole.OTHER)
+    return groups if groups[-1] else groups[:-1]
+
+
+def _ends_of_saves(target: Target, literal: TargetProfile, names: FileNames, log: Log) -> list[bool]:
+    """Tell of each operation whether a save is over there: acknowledged, a step done, or the same operation come again."""
+    readings = _read_output(target, log)
+    if literal.prints_acknowledgements:
+        return [is_saved for _, is_saved in readings]
+    if literal.uses_ticks:
+        return [operation.kind is OperationKind.TICK for operation in log]
+    if literal.has_steps:
+        return [is_step for is_step, _ in readings]
+    watched = [operation for operation in log if names.role_of(operation.path) is not FileRole.OTHER]
+    first = _masked(watched[0]) if watched else None
+    return [_masked(operation) == first for operation in log]
+
+
+def _masked(operation: Operation) -> tuple[str, str, bool]:
+    """Return what an operation does, to a file whose numbers are masked."""
+    return re.sub(r"[0-9]+", "#", operation.path), operation.call, operation.creates
+
+
+# --- the second pass: saves -------------------------------------------------------------------------
+
+
+class _Draft:
+    """A save of which not all operations have been seen."""
+
+    def __init__(self, ticks_before: int) -> None:
+        """Begin with no operation."""
+        self.ticks_before = ticks_before
+        self.step: int | None = None
+        self.addresses: list[Address] = []
+        self.publish: int | None = None
+        self.writers: set[int] = set()
+
+    def add(self, operation: Operation, located: Located, address: Address) -> None:
+        """Take in one operation of the save."""
+        if located.role is not None:
+            self.writers.add(operation.thread)
+        if located.role is FileRole.CHECKPOINT and operation.call in PUTS | DATA_WRITES:
+            self.publish = len(self.addresses)
+        self.addresses.append(address)
+
+    def finished(self, ordinal: int) -> SaveProfile:
+        """Return the save's profile; what never puts a checkpoint in place counts as published by its last operation."""
+        last = len(self.addresses) - 1
+        return SaveProfile(
+            ordinal=ordinal,
+            ticks_before=self.ticks_before,
+            step=self.step,
+            addresses=tuple(self.addresses),
+            publish=last if self.publish is None else self.publish,
+            has_several_writers=len(self.writers) > 1,
+        )
+
+
+def _saves(target: Target, profile: TargetProfile, log: Log) -> tuple[SaveProfile, ...]:
+    """Return the saves of a first life.
+
+    A save is published by the last operation in it that writes data to a checkpoint, or puts something in its place
+    by rename or link: before that, a checkpoint of several files is not complete.
+    """
+    locator = Locator(target, profile, is_first_life=True)
+    drafts: dict[int, _Draft] = {}
+    for operation in log:
+        steps = locator.steps
+        located = locator.locate(operation)
+        if located.address is not None and located.address.save:
+            drafts.setdefault(located.address.save, _Draft(steps)).add(operation, located, located.address)
+        if located.acknowledges is not None and located.acknowledges.save in drafts:
+            drafts[located.acknowledges.save].step = located.acknowledges.step
+    return tuple(draft.finished(ordinal) for ordinal, draft in drafts.items())
+
+
+# --- points -------------------------------------------------------------------------------------------
+
+
+class _Visit(Record, kw_only=True):
+    """That a log came to an address: its phase, the steps completed, and the bytes that a torn write could stop within."""
+
+    address: Address
+    phase: Phase
+    position: int
+    start: int = 0
+    end: int = 0
+
+
+def _visits(target: Target, profile: TargetProfile, log: Log) -> Iterator[_Visit]:
+    """Yield what a log came to that has an address."""
+    locator = Locator(target, profile, is_first_life=True)
+    for operation in log:
+        position = locator.steps
+        located = locator.locate(operation)
+        if located.address is None:
+            continue
+        can_tear = located.role is not None and operation.call in DATA_WRITES
+        start, end = (operation.offset, operation.offset + operation.size_bytes) if can_tear else (0, 0)
+        yield _Visit(address=located.address, phase=located.phase, position=position, start=start, end=end)
+
+
+def _published_addresses(profile: TargetProfile) -> frozenset[Address]:
+    """Return the addresses at which the new checkpoint of their save is in place already."""
+    return frozenset(address for save in profile.saves for address in save.addresses[save.publish + 1 :])
+
+
+def _tears(visit_a: _Visit, visit_b: _Visit) -> tuple[int, ...]:
+    """Return page boundaries strictly inside both writes, at most `MAX_TEARS` of them, evenly spread."""
+    start, end = max(visit_a.start, visit_b.start), min(visit_a.end, visit_b.end)
+    boundaries = range((start // PAGE_BYTES + 1) * PAGE_BYTES, end, PAGE_BYTES)
+    if len(boundaries) <= MAX_TEARS:
+        return tuple(boundaries)
+    return tuple(boundaries[i * (len(boundaries) - 1) // (MAX_TEARS - 1)] for i in range(MAX_TEARS))

@@ -1,0 +1,185 @@
+"""The guardian of one life: a program of its own, run as `python -I -S guardian.py`, importing nothing of the project.
+
+It becomes the reaper of all orphans among its descendants (PR_SET_CHILD_SUBREAPER), forks once, installs the seccomp filter in that child, hands the
+listener to the supervisor and keeps a copy of it (so that calls stay blocked, instead of failing, when the supervisor dies), and executes the target. It ends the whole tree when it is told to, or when its
+standard input closes: the supervisor is gone then.
+
+Standard input: one line of JSON (the configuration), then commands, a line each: `kill` ends all descendants.
+The socket (inherited, number in the configuration) carries one JSON message a packet: `started` (with the listener, if there is a filter), `root_ended`, `reaped`, `failed`.
+"""
+
+import ctypes
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+from contextlib import suppress
+
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+PR_SET_NO_NEW_PRIVS = 38
+SECCOMP_SET_MODE_FILTER = 1
+FILTER_NEW_LISTENER = 1 << 3
+FILTER_WAIT_KILLABLE = 1 << 5
+EINVAL = 22
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def install_filter(program, number):
+    """Install the seccomp program and return its listener; older kernels do not know the killable wait."""
+    buffer = ctypes.create_string_buffer(program, len(program))
+    description = struct.pack("=HxxxxxxQ", len(program) // 8, ctypes.addressof(buffer))
+    holder = ctypes.create_string_buffer(description, len(description))
+    if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "PR_SET_NO_NEW_PRIVS")
+    for flags in (FILTER_NEW_LISTENER | FILTER_WAIT_KILLABLE, FILTER_NEW_LISTENER):
+        fd = libc.syscall(
+            ctypes.c_long(number), ctypes.c_long(SECCOMP_SET_MODE_FILTER), ctypes.c_long(flags), holder
+        )
+        if fd >= 0:
+            return fd
+        if ctypes.get_errno() != EINVAL:
+            break
+    error = ctypes.get_errno()
+    raise OSError(error, f"seccomp: {os.strerror(error)}")
+
+
+def send(channel, message, fds=()):
+    """Send one message, with descriptors."""
+    with suppress(OSError):
+        socket.send_fds(channel, [json.dumps(message).encode()], list(fds))
+
+
+def launch(config, channel, to_guardian):
+    """In the child: set the stage, install the filter, hand the listener over, execute the target."""
+    os.setsid()
+    os.chdir(config["cwd"])
+    null = os.open(os.devnull, os.O_RDONLY)
+    stdout = os.open(config["stdout"], os.O_WRONLY | os.O_APPEND)
+    stderr = os.open(config["stderr"], os.O_WRONLY | os.O_APPEND)
+    for source, target in ((null, 0), (stdout, 1), (stderr, 2)):
+        os.dup2(source, target)
+    for number in range(1, signal.NSIG):
+        with suppress(OSError, ValueError):
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    os.umask(config["umask"])
+    fds = []
+    if config["filter"]:
+        fds.append(install_filter(bytes.fromhex(config["filter"]), config["seccomp"]))
+    send(channel, {"event": "started", "pid": os.getpid()}, fds)
+    send(to_guardian, {"event": "started"}, fds)
+    keep = os.dup(0)
+    os.closerange(3, keep)
+    os.closerange(keep, keep + 1)
+    os.execve(config["executable"], config["command"], config["env"])
+
+
+def children_of(root):
+    """Return all descendants of process `root`, as /proc shows them now."""
+    parents = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with suppress(OSError, ValueError, IndexError):
+                with open(f"/proc/{name}/stat", "rb") as stat:
+                    parents[int(name)] = int(stat.read().rpartition(b")")[2].split()[1])
+    found, front = [], {root}
+    while front:
+        front = {pid for pid, parent in parents.items() if parent in front}
+        found.extend(front)
+    return found
+
+
+class Guardian:
+    """The loop that waits for commands, for the end of the root, and for the supervisor's death."""
+
+    def __init__(self, config, channel, root):
+        """Guard the tree below this process; `root` is the target's first process."""
+        self.channel = channel
+        self.root = root
+        self.killed = set()
+
+    def reap(self, flags):
+        """Collect ended children; report the root's end. False when there are no children left."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, flags)
+            except ChildProcessError:
+                return False
+            if pid == 0:
+                return True
+            if pid == self.root:
+                send(self.channel, {"event": "root_ended", "status": status})
+
+    def kill_all(self):
+        """End every descendant until none is left: what is reparented to us meanwhile too."""
+        while True:
+            for pid in children_of(os.getpid()):
+                self.killed.add(pid)
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            try:
+                pid, status = os.waitpid(-1, 0)
+            except ChildProcessError:
+                return
+            if pid == self.root:
+                send(self.channel, {"event": "root_ended", "status": status})
+            if not self.reap(os.WNOHANG):
+                return
+
+    def run(self):
+        """Serve until the supervisor is gone."""
+        read_end, write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        poll = select.poll()
+        poll.register(0, select.POLLIN | select.POLLHUP)
+        poll.register(read_end, select.POLLIN)
+        self.reap(os.WNOHANG)
+        while True:
+            ready = {fd for fd, _ in poll.poll()}
+            if read_end in ready:
+                with suppress(BlockingIOError):
+                    os.read(read_end, 4096)
+                self.reap(os.WNOHANG)
+            if 0 in ready:
+                command = os.read(0, 64)
+                self.kill_all()
+                if not command:
+                    return
+                send(self.channel, {"event": "reaped", "killed": len(self.killed)})
+
+
+def main():
+    """Start the target and guard it."""
+    line = b""
+    while not line.endswith(b"\n"):
+        piece = os.read(0, 1)
+        if not piece:
+            return
+        line += piece
+    config = json.loads(line)
+    channel = socket.socket(fileno=config["channel"])
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_IGN)
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    root = os.fork()
+    if root == 0:
+        try:
+            launch(config, channel, theirs)
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the supervisor must hear of it
+            send(channel, {"event": "failed", "error": str(error)})
+        finally:
+            os._exit(127)
+    theirs.close()
+    _listeners = socket.recv_fds(mine, 4096, 1)  # kept open until this process ends
+    Guardian(config, channel, root).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,217 @@
+"""A life under the filter: struck exactly before, or inside, the operation at its crash point."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from chaos.intercept.filter import build_filter
+from chaos.intercept.session import Pending, Session, Sinks
+from chaos.intercept.syscalls import this_machine
+from chaos.lives.environment import find_executable, life_environment
+from chaos.lives.order import GRACE_S, Order
+from chaos.lives.process import LaunchPlan, LifeProcess, exit_of
+from chaos.lives.request import LifeRequest, LifeResult, output_tail, prepare_folder, write_log
+from chaos.lives.watch import Watch, tear_within
+from chaos.model import Evidence, FileState, LifeEnd, LifeRecord
+from chaos.states.snapshot import Photographer
+
+_ORPHAN_GRACE_S: Final = 5.0
+_POLL_S: Final = 0.2
+
+
+def launch_plan(request: LifeRequest, sinks: Sinks, *, program: str) -> LaunchPlan:
+    """Say how the target is started; `program` is the seccomp program in hexadecimal, or empty."""
+    target = request.target
+    cwd = target.cwd or os.getcwd()
+    extra = {name: value.replace("{out}", request.out) for name, value in target.env.items()}
+    environment = life_environment(
+        os.environ, extra, hash_seed=request.hash_seed, scratch=Path(request.folder) / "scratch", ticks=sinks.ticks
+    )
+    command = tuple(word.replace("{out}", request.out) for word in request.command)
+    return LaunchPlan(
+        executable=find_executable(command, environment, cwd),
+        command=command,
+        env=environment,
+        cwd=cwd.replace("{out}", request.out),
+        stdout=str(sinks.stdout),
+        stderr=str(sinks.stderr),
+        filter=program,
+        seccomp=this_machine().numbers["seccomp"] if program else 0,
+    )
+
+
+def run_intercepted(request: LifeRequest, photographer: Photographer) -> LifeResult:
+    """Run one life to its end, its crash point or its deadline; nothing of it runs when this returns."""
+    sinks = prepare_folder(request)
+    started = time.monotonic()
+    plan = launch_plan(request, sinks, program=build_filter(this_machine()).hex())
+    with LifeProcess(plan) as process:
+        session = Session(
+            process.listener_fd,
+            root_pid=process.root_pid,
+            out=Path(request.out),
+            sinks=sinks,
+            private=(Path(request.folder),),
+        )
+        try:
+            life = InterceptedLife(request, process, session, photographer.checkpoints)
+            life.run(started + request.deadline_s)
+            return life.result(photographer, sinks, time.monotonic() - started)
+        finally:
+            session.close()
+
+
+class InterceptedLife:
+    """The loop over one life's notifications."""
+
+    def __init__(
+        self,
+        request: LifeRequest,
+        process: LifeProcess,
+        session: Session,
+        checkpoints: Callable[[], tuple[FileState, ...]],
+    ) -> None:
+        """Bind the parts; nothing is answered before `run`."""
+        self._request = request
+        self._process = process
+        self._session = session
+        self._watch = Watch(request, checkpoints)
+        self._order = Order(request.profile)
+        self._held: list[Pending] = []
+        self._order_releases = 0
+        self._end: LifeEnd | None = None
+        self._evidence: Evidence | None = None
+        self._orphans: tuple[str, ...] = ()
+        self._poll = select.poll()
+        self._poll.register(session.fd, select.POLLIN)
+        self._poll.register(process.channel_fd, select.POLLIN)
+
+    def run(self, deadline: float) -> None:
+        """Serve calls until the life is over, one way or another; then end what is left of it."""
+        quiet_since = time.monotonic()
+        while self._end is None:
+            now = time.monotonic()
+            if now >= deadline:
+                self._end = LifeEnd.DEADLINE
+            elif self._serve():
+                quiet_since = time.monotonic()
+            elif self._held and now - quiet_since > GRACE_S:
+                self._release_first()
+            if self._process.root_status is not None and self._end is None:
+                self._outlive_root()
+        if self._end is not LifeEnd.STRUCK:
+            self._process.kill()
+
+    def _serve(self) -> bool:
+        """Wait a little for events and handle them; False where there was none."""
+        ready = self._poll.poll(_POLL_S * 1000)
+        for fd, event in ready:
+            if fd == self._process.channel_fd:
+                self._process.read_event()
+            elif event & select.POLLIN:
+                pending = self._session.receive()
+                if pending is not None:
+                    self._take(pending)
+            else:
+                self._poll.unregister(fd)
+            if self._end is not None:
+                break
+        return bool(ready)
+
+    def _take(self, pending: Pending) -> None:
+        """Handle one operation: hold it, strike at it, or let it happen."""
+        if self._order.is_needed and self._order.rank(self._watch.locator, pending.operation) is not None:
+            self._held.append(pending)
+            return
+        self._go(pending)
+        while self._end is None and (ready := self._next_ready()) is not None:
+            self._go(ready)
+
+    def _next_ready(self) -> Pending | None:
+        """Take the held operation whose predecessors are done by now, if there is one."""
+        for position, pending in enumerate(self._held):
+            if self._order.rank(self._watch.locator, pending.operation) is None:
+                return self._held.pop(position)
+        return None
+
+    def _release_first(self) -> None:
+        """Let the first held operation go out of order: waiting longer would be a deadlock of our own making."""
+        ranked = [(self._order.rank(self._watch.locator, p.operation) or 0, i) for i, p in enumerate(self._held)]
+        self._order_releases += 1
+        self._go(self._held.pop(min(ranked)[1]))
+
+    def _go(self, pending: Pending) -> None:
+        """Let an operation happen, unless it is the crash point."""
+        if self._watch.see(pending.operation):
+            self._strike(pending)
+        elif self._session.commit(pending):
+            self._order.note(self._watch.last_address)
+
+    def _strike(self, pending: Pending) -> None:
+        """Kill the whole life while the call at the crash point is held, and never answer it."""
+        point = self._request.crash_point
+        assert point is not None and self._watch.struck_phase is not None  # noqa: S101, PT018 - `see` said so
+        was_alive = self._process.root_status is None and self._session.is_pending(pending)
+        tear = tear_within(point, pending.operation)
+        done = self._session.tear(pending, tear) if tear is not None else 0
+        killed = self._process.kill()
+        self._end = LifeEnd.STRUCK
+        signal = exit_of(self._process.root_status)[1] if self._process.root_status is not None else None
+        self._evidence = Evidence(
+            crash_point=point,
+            phase=self._watch.struck_phase,
+            operation_index=pending.operation.index,
+            was_alive=was_alive,
+            root_signal=signal or 0,
+            processes_killed=killed,
+            executed_bytes=done,
+        )
+
+    def _outlive_root(self) -> None:
+        """The root has ended: give its other processes a grace, then count those that are left as orphans."""
+        limit = time.monotonic() + _ORPHAN_GRACE_S
+        while self._process.descendants() and time.monotonic() < limit and self._end is None:
+            self._serve()
+        if self._end is None:
+            self._orphans = self._process.descendants()
+            _, signal = exit_of(self._process.root_status or 0)
+            self._end = LifeEnd.EXITED if signal is None else LifeEnd.SIGNALLED
+
+    def result(self, photographer: Photographer, sinks: Sinks, elapsed_s: float) -> LifeResult:
+        """Put together what was seen; looks at the output folder, in which nothing moves any more."""
+        snapshot = photographer.take()
+        status, signal = exit_of(self._process.root_status) if self._process.root_status is not None else (None, None)
+        locator = self._watch.locator
+        log = tuple(self._session.log)
+        write_log(Path(self._request.folder), log)
+        record = LifeRecord(
+            number=self._request.number,
+            end=self._end or LifeEnd.NOT_STARTED,
+            exit_status=status,
+            signal=signal,
+            evidence=self._evidence,
+            steps=locator.steps,
+            first_step=locator.first_step,
+            last_step=locator.last_step,
+            saves=locator.saves,
+            has_probe=self._watch.has_probe,
+            acknowledgements=tuple(self._watch.acknowledgements),
+            crash_state=snapshot.files,
+            state_digest=snapshot.digest,
+            other_files=snapshot.other_files,
+            unseen_writers=self._session.unexplained(),
+            outside_writes=tuple(self._session.outside_writes),
+            foreign_calls=self._session.foreign_calls,
+            orphans=self._orphans,
+            interrupted_calls=self._session.interrupted_calls,
+            order_releases=self._order_releases,
+            num_operations=len(log),
+            output_tail=output_tail(sinks),
+            elapsed_s=elapsed_s,
+        )
+        return LifeResult(record=record, log=log)

@@ -1,0 +1,92 @@
+"""Follow one life's operations: where each is, what it acknowledges, and whether it is the one to strike at."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from chaos.address import Located, Locator
+from chaos.lives.request import LifeRequest
+from chaos.model import Acknowledgement, Address, CrashPoint, FileState, Operation, OperationKind, Phase
+
+
+class Watch:
+    """The place of a life on the one clock. `see` is called with each operation before it happens."""
+
+    def __init__(self, request: LifeRequest, checkpoints: Callable[[], tuple[FileState, ...]]) -> None:
+        """Follow the life of `request`; `checkpoints` looks at the output folder, called at acknowledgements."""
+        self.locator = Locator(request.target, request.profile, is_first_life=request.number == 1)
+        self.acknowledgements: list[Acknowledgement] = []
+        self.struck_phase: Phase | None = None
+        self.last_address: Address | None = None
+        self.has_probe = False
+        self._point = request.crash_point
+        self._checkpoints = checkpoints
+        self._learner = _Learner(request, checkpoints) if request.is_learning else None
+
+    def see(self, operation: Operation) -> bool:
+        """Take the next operation; True where it is the crash point."""
+        if operation.kind is OperationKind.TICK or operation.call == "interpreter":
+            self.has_probe = True
+        located = self.locator.locate(operation)
+        self.last_address = located.address
+        if _is_at(self._point, located):
+            self.struck_phase = located.phase
+            return True
+        if self._learner is not None:
+            self.acknowledgements.extend(self._learner.look(operation))
+        elif located.acknowledges is not None:
+            self.acknowledgements.append(
+                Acknowledgement(
+                    save=located.acknowledges.save,
+                    step=located.acknowledges.step,
+                    is_printed=located.acknowledges.is_printed,
+                    files=self._checkpoints(),
+                )
+            )
+        return False
+
+
+class _Learner:
+    """Looks at the checkpoints at every operation that may turn out to acknowledge a save, if a file changed since."""
+
+    def __init__(self, request: LifeRequest, checkpoints: Callable[[], tuple[FileState, ...]]) -> None:
+        """Look through `checkpoints` at ticks, and at output that matches the target's patterns."""
+        self._checkpoints = checkpoints
+        self._patterns = (re.compile(request.target.saved), re.compile(request.target.step))
+        self._is_changed = False
+
+    def look(self, operation: Operation) -> tuple[Acknowledgement, ...]:
+        """Return what was seen, numbered by the operation; nothing where no file changed."""
+        if operation.kind is OperationKind.FILE:
+            is_next = self._is_changed and operation.creates
+            self._is_changed = True
+            return self._photograph(operation) if is_next else ()
+        is_candidate = operation.kind is OperationKind.TICK or any(
+            pattern.search(line) for pattern in self._patterns for line in operation.text.splitlines()
+        )
+        if not is_candidate or not self._is_changed:
+            return ()
+        self._is_changed = False
+        return self._photograph(operation)
+
+    def _photograph(self, operation: Operation) -> tuple[Acknowledgement, ...]:
+        """Look at the checkpoints now."""
+        return (Acknowledgement(save=operation.index, step=None, is_printed=False, files=self._checkpoints()),)
+
+
+def _is_at(point: CrashPoint | None, located: Located) -> bool:
+    """Tell whether an operation is the crash point."""
+    return point is not None and located.address is not None and located.address == point.address
+
+
+def tear_within(point: CrashPoint, operation: Operation) -> int | None:
+    """Return the file offset at which to tear the write, None where it is not to be torn.
+
+    Sizes may differ a little between runs: an offset outside of this write becomes the nearest multiple of 4096 strictly inside it, if there is one.
+    """
+    if point.tear_offset is None:
+        return None
+    first = (operation.offset // 4096 + 1) * 4096
+    last = (operation.offset + operation.size_bytes - 1) // 4096 * 4096
+    return min(max(point.tear_offset, first), last) if first <= last else None

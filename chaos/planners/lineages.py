@@ -1,0 +1,225 @@
+"""Kills chained into lineages, so that each is reached by the life after the kill before it.
+
+In a lineage a startup kill comes first and a finish kill last, since there is one start of a first life and one end.
+Kills in steps and saves lie between, in the order of the reference; a recovery kill follows directly upon another
+kill. A kill that no lineage under way can still reach begins a new one, where everything can be reached.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from chaos.address import STDOUT, TICK
+from chaos.model import CrashPoint, Phase, PlannablePoint, SaveProfile, TargetProfile, Trial, TrialKind
+from chaos.planners.positions import does_steps, is_reachable, relative, saves_resumed_from
+
+OPENERS = (Phase.SAVE, Phase.STEP, Phase.STARTUP)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """A reference as a planner sees it: the places of each phase, which are indices into `points` in the order of the run.
+
+    `resumed_from` holds for each point the save that a life killed there should resume from.
+    """
+
+    profile: TargetProfile
+    points: tuple[PlannablePoint, ...]
+    resumed_from: tuple[SaveProfile | None, ...]
+    places: Mapping[Phase, tuple[int, ...]]
+
+    def is_mark(self, place: int) -> bool:
+        """Tell whether a later life comes to the point even if it has no step left to do."""
+        address = self.points[place].address
+        return not address.file and address.call != TICK
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kill:
+    """One drawn kill: the place of its point in the course, the phase that it is drawn for, and where a write is torn."""
+
+    place: int
+    phase: Phase
+    tear_offset: int | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class _Lineage:
+    """A lineage being put together; `resumed_from` is where the life after its last kill resumes."""
+
+    kills: list[Kill] = field(default_factory=list)
+    resumed_from: SaveProfile | None = None
+    is_closed: bool = False
+
+
+def course_of(profile: TargetProfile, points: Sequence[PlannablePoint]) -> Course:
+    """Return the course of a reference.
+
+    A recovery is the start of a later life, so it is struck where the reference's start can be: at marks, at output,
+    at the first tick. What the start did to files may have been for the first start only.
+    """
+    places = {phase: tuple(i for i, p in enumerate(points) if p.phase is phase) for phase in Phase}
+    places[Phase.RECOVERY] = tuple(
+        i for i in places[Phase.STARTUP] if points[i].address.file in {"", STDOUT} and not points[i].address.tick
+    )
+    return Course(
+        profile=profile, points=tuple(points), resumed_from=saves_resumed_from(profile, points), places=places
+    )
+
+
+def with_opener(course: Course, quotas: Mapping[Phase, int]) -> dict[Phase, int]:
+    """Return `quotas`, but with one recovery kill made another, if there is no kill that a life could recover from."""
+    counts = dict(quotas)
+    if counts.get(Phase.RECOVERY, 0) and not any(counts.get(phase, 0) for phase in OPENERS):
+        opener = next(phase for phase in OPENERS if course.places[phase])
+        counts[Phase.RECOVERY] -= 1
+        counts[opener] = 1
+    return counts
+
+
+def draw_kills(
+    course: Course, quotas: Mapping[Phase, int], rng: random.Random, *, avoid: frozenset[int] = frozenset()
+) -> dict[Phase, list[Kill]]:
+    """Draw so many kills of each phase; a write that can be torn is torn half of the time.
+
+    Places in `avoid` are taken only where a phase has no others.
+    """
+    drawn: dict[Phase, list[Kill]] = {}
+    for phase in Phase:
+        places = [place for place in course.places[phase] if place not in avoid] or list(course.places[phase])
+        chosen = _spread(course, places, quotas.get(phase, 0), rng)
+        drawn[phase] = [Kill(place=place, phase=phase, tear_offset=_tear(course, place, rng)) for place in chosen]
+    return drawn
+
+
+def chain(
+    course: Course, drawn: Mapping[Phase, Sequence[Kill]], rng: random.Random, *, kills_per_lineage: int
+) -> tuple[tuple[CrashPoint, ...], ...]:
+    """Chain the drawn kills into lineages of about `kills_per_lineage`; none is left out."""
+    total = sum(len(kills) for kills in drawn.values())
+    ends = max(len(drawn[Phase.STARTUP]), len(drawn[Phase.FINISH]))
+    lineages = [_Lineage() for _ in range(max(-(-total // kills_per_lineage), ends))]
+    for lineage, kill in zip(lineages, drawn[Phase.STARTUP], strict=False):
+        lineage.kills.append(kill)
+    for kill in sorted((*drawn[Phase.STEP], *drawn[Phase.SAVE]), key=lambda kill: kill.place):
+        _append(course, lineages, kill)
+    for kill in drawn[Phase.RECOVERY]:
+        _insert_recovery(course, lineages, kill, rng)
+    for kill in drawn[Phase.FINISH]:
+        _append(course, lineages, kill)
+    return tuple(_crash_points(course, lineage) for lineage in lineages if lineage.kills)
+
+
+def faulted_trials(
+    lineages: Sequence[tuple[CrashPoint, ...]], rng: random.Random, *, first_number: int
+) -> tuple[Trial, ...]:
+    """Return one trial a lineage, numbered from `first_number`, each with a hash seed of its own."""
+    return tuple(
+        Trial(number=number, kind=TrialKind.FAULTED, crash_points=points, hash_seed=rng.randrange(1, 2**32))
+        for number, points in enumerate(lineages, first_number)
+    )
+
+
+# --- drawing points -----------------------------------------------------------------------------------
+
+
+def _spread(course: Course, places: Sequence[int], count: int, rng: random.Random) -> list[int]:
+    """Draw `count` places, each once before any again, spread over saves and steps, and over files."""
+    chosen: list[int] = []
+    used_files: Counter[str] = Counter()
+    while places and len(chosen) < count:
+        chosen += _one_round(course, places, count - len(chosen), used_files, rng)
+    return chosen
+
+
+def _one_round(
+    course: Course, places: Sequence[int], count: int, used_files: Counter[str], rng: random.Random
+) -> list[int]:
+    """Draw up to `count` different places, in turn from each save or step, there from the file least used so far."""
+    contexts: dict[tuple[int, int], list[int]] = {}
+    for place in places:
+        address = course.points[place].address
+        contexts.setdefault((address.save, address.tick), []).append(place)
+    chosen: list[int] = []
+    while contexts and len(chosen) < count:
+        for context in rng.sample(list(contexts), min(len(contexts), count - len(chosen))):
+            files = [course.points[place].address.file for place in contexts[context]]
+            least = min(used_files[file] for file in files)
+            file = rng.choice([file for file in dict.fromkeys(files) if used_files[file] == least])
+            place = rng.choice([p for p in contexts[context] if course.points[p].address.file == file])
+            used_files[file] += 1
+            chosen.append(place)
+            contexts[context].remove(place)
+            if not contexts[context]:
+                del contexts[context]
+    return chosen
+
+
+def _tear(course: Course, place: int, rng: random.Random) -> int | None:
+    """Draw whether and where the write at `place` is torn."""
+    tears = course.points[place].tears
+    return rng.choice(tears) if tears and rng.random() < 0.5 else None  # noqa: PLR2004 half of the time
+
+
+# --- chaining -----------------------------------------------------------------------------------------
+
+
+def _append(course: Course, lineages: list[_Lineage], kill: Kill) -> None:
+    """Add a step, save or finish kill to the shortest lineage that still comes to it, or to a new one."""
+    point = course.points[kill.place]
+    able = [
+        lineage
+        for lineage in lineages
+        if not lineage.is_closed and (not lineage.kills or is_reachable(course.profile, point, lineage.resumed_from))
+    ]
+    if not able:
+        able = [_Lineage()]
+        lineages += able
+    lineage = min(able, key=lambda lineage: len(lineage.kills))
+    lineage.kills.append(kill)
+    lineage.resumed_from = _resumed_after(course, lineage.resumed_from, kill)
+    lineage.is_closed = kill.phase is Phase.FINISH
+
+
+def _insert_recovery(course: Course, lineages: Sequence[_Lineage], kill: Kill, rng: random.Random) -> None:
+    """Put a recovery kill right after a kill of the shortest lineage that has one, where the next life still has steps to do."""
+    slots = [(lineage, slot) for lineage in lineages for slot in _recovery_slots(course, lineage)]
+    if not slots:  # every life resumes at the last step: it still comes to its marks
+        slots = [(lineage, len(lineage.kills)) for lineage in lineages if lineage.kills]
+        marks = [place for place in course.places[Phase.RECOVERY] if course.is_mark(place)]
+        kill = Kill(place=rng.choice(marks), phase=kill.phase) if marks else kill
+    shortest = min(len(lineage.kills) for lineage, _ in slots)
+    lineage, slot = rng.choice([(lineage, slot) for lineage, slot in slots if len(lineage.kills) == shortest])
+    lineage.kills.insert(slot, kill)
+
+
+def _recovery_slots(course: Course, lineage: _Lineage) -> list[int]:
+    """Return the positions after a kill at which the next life still has steps to do."""
+    slots, resumed_from = [], None
+    for slot, kill in enumerate(lineage.kills, 1):
+        resumed_from = _resumed_after(course, resumed_from, kill)
+        if does_steps(course.profile, resumed_from):
+            slots.append(slot)
+    return slots
+
+
+def _resumed_after(course: Course, resumed_from: SaveProfile | None, kill: Kill) -> SaveProfile | None:
+    """Return the save that the life after `kill` resumes from, when the killed one resumed from `resumed_from`."""
+    if kill.phase in {Phase.STARTUP, Phase.RECOVERY}:
+        return resumed_from
+    return course.resumed_from[kill.place] or resumed_from
+
+
+def _crash_points(course: Course, lineage: _Lineage) -> tuple[CrashPoint, ...]:
+    """Return a lineage's crash points with the addresses that they have in its lives."""
+    crash_points, resumed_from = [], None
+    for kill in lineage.kills:
+        point = course.points[kill.place]
+        is_start = kill.phase in {Phase.STARTUP, Phase.RECOVERY}
+        address = point.address if is_start else relative(point, resumed_from)
+        crash_points.append(CrashPoint(address=address, expected_phase=kill.phase, tear_offset=kill.tear_offset))
+        resumed_from = _resumed_after(course, resumed_from, kill)
+    return tuple(crash_points)

@@ -1,0 +1,100 @@
+"""Run one trial of an earlier run again, from its stored, resolved schedule, and hold it against what was seen then."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from chaos.campaign import Campaign
+from chaos.errors import UsageError
+from chaos.executors.pool import LocalPool
+from chaos.journal import Event, Journal, ReferenceRecorded, TrialFinished, TrialsPlanned
+from chaos.judging import complete
+from chaos.model import SCHEMA, Finding, Outcome, Record, Trial, TrialKind
+from chaos.runs import started_of
+from chaos.verdict import findings_of, violations_of
+
+
+class LifeComparison(Record, kw_only=True):
+    """One life of the replay against the recorded one; digests are canonical crash states, None where there was no such life."""
+
+    life: int
+    crash_point: str
+    recorded_digest: str | None
+    replayed_digest: str | None
+
+    @property
+    def is_same(self) -> bool:
+        """Tell whether both left the same crash state."""
+        return self.recorded_digest == self.replayed_digest
+
+
+class Replay(Record, kw_only=True):
+    """What a replay showed: what is wrong with the trial now, and whether every life left what it left then."""
+
+    schema: int = SCHEMA
+    run: str
+    trial: int
+    is_same: bool
+    lives: tuple[LifeComparison, ...]
+    findings: tuple[Finding, ...]
+    folder: str
+
+
+def replay(folder: Path, events: tuple[Event, ...], number: int) -> Replay:
+    """Run trial `number` of the run in `folder` again; UsageError where there is no such trial."""
+    started = started_of(events, folder)
+    recorded = next((event for event in events if isinstance(event, ReferenceRecorded)), None)
+    planned = {trial.number: trial for event in events if isinstance(event, TrialsPlanned) for trial in event.trials}
+    if recorded is None or number not in planned:
+        known = ", ".join(map(str, sorted(planned))) or "none"
+        message = f"run {started.run} has no trial {number}"
+        raise UsageError(message, hint=f"its trials are: {known}")
+    outcomes = {event.outcome.trial.number: event.outcome for event in events if isinstance(event, TrialFinished)}
+    outcome = _run_again(folder, events, recorded, planned[number])
+    reference = complete(recorded.reference, tuple(outcomes.values()))
+    judged = tuple(o for o in outcomes.values() if o.trial.kind is TrialKind.CONTROL and o.trial.number != number)
+    violations = [v for v in violations_of(reference, (*judged, outcome), started.scenario.target) if v.trial == number]
+    lives = _compare(outcomes.get(number), outcome)
+    return Replay(
+        run=started.run,
+        trial=number,
+        is_same=all(life.is_same for life in lives),
+        lives=lives,
+        findings=findings_of(violations, started.run),
+        folder=str(replay_folder(folder, number)),
+    )
+
+
+def replay_folder(folder: Path, number: int) -> Path:
+    """Return where a trial is replayed: a path as long as the trial's own."""
+    return folder / "replay" / f"{number:04d}"
+
+
+def _run_again(folder: Path, events: tuple[Event, ...], recorded: ReferenceRecorded, trial: Trial) -> Outcome:
+    """Run the trial in a folder of its own."""
+    place = replay_folder(folder, trial.number)
+    shutil.rmtree(place, ignore_errors=True)
+    with Journal(folder) as journal, LocalPool(1) as pool:
+        campaign = Campaign(folder, journal, events, lambda _: None)
+        (outcome,) = pool.run([(campaign.spec(trial, recorded.reference), place)])
+    return outcome
+
+
+def _compare(then: Outcome | None, now: Outcome) -> tuple[LifeComparison, ...]:
+    """Pair the lives of two runs of a trial."""
+    lives_then = then.lives if then is not None else ()
+    points = [str(point) for point in now.trial.crash_points]
+    found = []
+    for position in range(max(len(lives_then), len(now.lives))):
+        found.append(
+            LifeComparison(
+                life=position + 1,
+                crash_point=points[position] if position < len(points) else "none: to its end",
+                recorded_digest=lives_then[position].state_digest if position < len(lives_then) else None,
+                replayed_digest=now.lives[position].state_digest if position < len(now.lives) else None,
+            )
+        )
+    return tuple(found)
+
+

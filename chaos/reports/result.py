@@ -1,0 +1,172 @@
+"""The object that `chaos run --json` prints and `result.json` keeps: a judgement and the facts of its campaign."""
+
+from __future__ import annotations
+
+import shlex
+
+import msgspec
+import xxhash
+
+from chaos.checks.lineage import counterpart, is_completed
+from chaos.model import (
+    SCHEMA,
+    CheckName,
+    CheckStatus,
+    FileState,
+    Finding,
+    LivesMode,
+    Outcome,
+    Phase,
+    Record,
+    Reference,
+    Target,
+    TrialKind,
+    Verdict,
+)
+from chaos.verdict import Judgement
+
+_HOUR_S = 3600.0
+
+
+class CampaignFacts(Record, kw_only=True):
+    """What a campaign was, apart from what was seen: seed, names, how long it took.
+
+    `run_dir` is the run's folder as the user may type it; `claim` the sentence that the scenario tests.
+    """
+
+    seed: int
+    run_name: str
+    run_dir: str
+    target: Target
+    scenario: str = ""
+    claim: str = ""
+    mode: LivesMode = LivesMode.INTERCEPTED
+    elapsed_s: float
+
+
+class ReferenceFacts(Record, kw_only=True):
+    """What the uninterrupted runs were: `seconds` is the time of one of them, `final_digest` covers all final files."""
+
+    deterministic: bool
+    seconds: float
+    final_digest: str
+    total_steps: int = 0
+    num_saves: int = 0
+    differing_tensors: tuple[str, ...] = ()
+
+
+class Result(Record, kw_only=True):
+    """The whole campaign for a machine to read; the keys are a contract.
+
+    `checks` gives each check's status, `not_run` the reasons of those that were not run, `inconclusive` the sentences
+    that say what was not proven. `verified_kills` counts landed kills whose lineage ran to its end and was compared.
+    """
+
+    schema: int = SCHEMA
+    verdict: Verdict
+    as_expected: bool
+    expected: Verdict
+    strict: bool
+    seed: int
+    scenario: str
+    claim: str
+    target: str
+    checkpoints: tuple[str, ...]
+    final: tuple[str, ...]
+    mode: LivesMode
+    kills_requested: int
+    kills_landed: int
+    kills_by_phase: dict[Phase, int]
+    kills_unreached: int
+    trials: int
+    trials_discarded: int = 0
+    findings: tuple[Finding, ...]
+    checks: dict[CheckName, CheckStatus]
+    not_run: dict[CheckName, str]
+    inconclusive: tuple[str, ...]
+    reference: ReferenceFacts
+    elapsed_s: float
+    verified_kills: int
+    verified_kills_per_hour: float
+    run_dir: str
+
+
+def build_result(
+    judgement: Judgement, facts: CampaignFacts, reference: Reference, outcomes: tuple[Outcome, ...]
+) -> Result:
+    """Put together the result; `outcomes` are those of the control and of the faulted trials."""
+    verified = verified_kills(reference, outcomes)
+    return Result(
+        verdict=judgement.verdict,
+        as_expected=judgement.as_expected,
+        expected=judgement.expect.verdict,
+        strict=judgement.is_strict,
+        seed=facts.seed,
+        scenario=facts.scenario,
+        claim=facts.claim,
+        target=shlex.join(facts.target.command),
+        checkpoints=facts.target.checkpoints,
+        final=facts.target.final,
+        mode=facts.mode,
+        kills_requested=judgement.kills_requested,
+        kills_landed=judgement.kills_landed,
+        kills_by_phase=judgement.kills_by_phase,
+        kills_unreached=sum(len(outcome.unreached) for outcome in outcomes),
+        trials=len(outcomes),
+        findings=judgement.findings,
+        checks={result.check: result.status for result in judgement.checks},
+        not_run={result.check: result.reason for result in judgement.checks if result.status is CheckStatus.NOT_RUN},
+        inconclusive=judgement.inconclusive,
+        reference=_reference_facts(reference),
+        elapsed_s=facts.elapsed_s,
+        verified_kills=verified,
+        verified_kills_per_hour=round(verified * _HOUR_S / facts.elapsed_s, 1) if facts.elapsed_s > 0 else 0.0,
+        run_dir=facts.run_dir,
+    )
+
+
+def verified_kills(reference: Reference, outcomes: tuple[Outcome, ...]) -> int:
+    """Count the landed kills of faulted lineages that ran to their end and whose final bits could be compared."""
+    if not reference.deterministic:
+        return 0
+    return sum(
+        outcome.kills_landed
+        for outcome in outcomes
+        if outcome.trial.kind is TrialKind.FAULTED and is_completed(outcome) and _is_compared(reference, outcome)
+    )
+
+
+def _is_compared(reference: Reference, outcome: Outcome) -> bool:
+    """Tell whether every final file of the reference was there to be compared (none at all: nothing was)."""
+    state = outcome.lives[-1].crash_state
+    return bool(reference.final) and all(counterpart(file, state) is not None for file in reference.final)
+
+
+def final_digest(files: tuple[FileState, ...]) -> str:
+    """Return the digest over all final files: a single one's own, else one over keys and digests (none: empty)."""
+    if len(files) == 1:
+        return files[0].digest
+    lines = sorted(f"{file.key}\0{file.digest}\n" for file in files)
+    return xxhash.xxh3_128_hexdigest("".join(lines).encode()) if lines else ""
+
+
+def to_json(result: Result) -> str:
+    """Return the result as one line of JSON, numbers as numbers, no trailing newline."""
+    return msgspec.json.encode(result).decode()
+
+
+def from_json(text: str | bytes) -> Result:
+    """Read a result back; raises `msgspec.ValidationError` where the text is no such object."""
+    return msgspec.json.decode(text, type=Result)
+
+
+def _reference_facts(reference: Reference) -> ReferenceFacts:
+    profile = reference.profile
+    return ReferenceFacts(
+        deterministic=reference.deterministic,
+        seconds=round(reference.seconds, 3),
+        final_digest=final_digest(reference.final),
+        total_steps=profile.total_steps,
+        num_saves=len(profile.saves),
+        differing_tensors=reference.differing_tensors,
+    )

@@ -1,0 +1,291 @@
+"""What a campaign prints for people: progress lines while it runs, and the report at its end.
+
+The report is written for an engineer who has never seen this tool: what broke, where, why, and what to type next. It
+is plain text, without colour codes, wherever the stream is not a terminal; rich is imported only when it is printed.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, TextIO
+
+from chaos.checks.lineage import is_completed
+from chaos.journal import (
+    CampaignEnded,
+    CampaignStarted,
+    Event,
+    ReferenceRecorded,
+    TrialDiscarded,
+    TrialFinished,
+    TrialsPlanned,
+)
+from chaos.model import (
+    CheckName,
+    CheckStatus,
+    Finding,
+    LifeEnd,
+    LifeRecord,
+    LivesMode,
+    Outcome,
+    Record,
+    Reference,
+    Severity,
+    TrialKind,
+    Verdict,
+)
+from chaos.reports.explanations import EXPLANATIONS
+from chaos.reports.result import Result
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_WIDTH = 100
+_LABEL = 12
+_VERDICT_STYLE = {Verdict.PASS: "bold green", Verdict.FAIL: "bold red", Verdict.INCONCLUSIVE: "bold yellow"}
+_STATUS_WORD = {CheckStatus.PASSED: "passed", CheckStatus.FAILED: "FAILED", CheckStatus.NOT_RUN: "not run"}
+_STATUS_STYLE = {CheckStatus.PASSED: "green", CheckStatus.FAILED: "red", CheckStatus.NOT_RUN: "yellow"}
+_POLLED = (
+    "Without interception, kills strike at step lines and by time: where exactly each one landed is not guaranteed, "
+    "writes are neither torn nor all seen, and a replay may strike elsewhere. `chaos doctor` says why."
+)
+
+
+class Line(Record, kw_only=True):
+    """One line of text and how it looks on a terminal."""
+
+    text: str
+    style: str = ""
+
+
+class Progress:
+    """Turns a campaign's events into lines, one or none each, as they come."""
+
+    def __init__(self, stream: TextIO) -> None:
+        """Print to `stream`."""
+        self._stream = stream
+        self._requested = 0
+        self._landed = 0
+
+    def handle(self, event: Event) -> None:
+        """Print what a reader wants to know of one event."""
+        for line in self._lines(event):
+            print(line, file=self._stream, flush=True)
+
+    def _lines(self, event: Event) -> Iterator[str]:
+        """Yield the lines for one event."""
+        match event:
+            case CampaignStarted():
+                self._requested = event.kills
+                yield f"run {event.run}: {event.kills} kills, seed {event.seed}"
+            case ReferenceRecorded():
+                yield f"reference: {reference_in_words(event.reference)}"
+            case TrialsPlanned():
+                kills = sum(len(trial.crash_points) for trial in event.trials)
+                yield f"planned: {kills} kills in {len(event.trials)} trials"
+            case TrialFinished():
+                if event.outcome.trial.kind is TrialKind.FAULTED:
+                    self._landed += event.outcome.kills_landed
+                yield f"{trial_in_words(event.outcome)}  [{self._landed}/{self._requested} kills]"
+            case TrialDiscarded():
+                yield f"trial {event.number} is discarded and drawn again: {event.reason}"
+            case CampaignEnded():
+                yield from event.causes
+
+
+def reference_in_words(reference: Reference) -> str:
+    """Say in one line what the uninterrupted runs showed."""
+    profile = reference.profile
+    same = "two runs ended with the same bits" if reference.deterministic else "two runs ended with DIFFERENT bits"
+    return f"{profile.total_steps} steps, {len(profile.saves)} saves, {reference.seconds:.1f} s; {same}"
+
+
+def trial_in_words(outcome: Outcome) -> str:
+    """Say in one line what became of one trial."""
+    phases = [life.evidence.phase for life in outcome.lives if life.evidence is not None and life.evidence.is_landed]
+    kills = f"killed in {', '.join(phases)}" if phases else "no kill"
+    if not outcome.lives:
+        end = "no life was started"
+    elif is_completed(outcome):
+        end = "ran to its end"
+    else:
+        end = _end_in_words(outcome.lives[-1])
+    return f"trial {outcome.trial.number} ({outcome.trial.kind}): {kills}; {end}  {outcome.elapsed_s:.1f} s"
+
+
+def _end_in_words(life: LifeRecord) -> str:
+    """Say how a life ended that did not end well."""
+    how = {
+        LifeEnd.EXITED: f"ended with exit status {life.exit_status}",
+        LifeEnd.STRUCK: "was killed, and none came after it",
+        LifeEnd.SIGNALLED: f"died of signal {life.signal}",
+        LifeEnd.DEADLINE: "was still running at its deadline",
+        LifeEnd.NOT_STARTED: "could not be started",
+    }
+    return f"life {life.number} {how[life.end]}"
+
+
+def print_report(result: Result, stream: TextIO) -> None:
+    """Print the whole report of a campaign to `stream`."""
+    console = _console(stream)
+    width = min(_WIDTH, console.width) if console.is_terminal else _WIDTH
+    _print(console, _head(result, width))
+    _print_kills(console, result)
+    for part in (_checks(result, width), _findings(result, width), _doubts(result, width), _ending(result, width)):
+        _print(console, part)
+
+
+def _console(stream: TextIO) -> Console:
+    """Make a console that writes colour codes to terminals only, whatever the environment says."""
+    from rich.console import Console
+
+    is_terminal = stream.isatty()
+    return Console(
+        file=stream,
+        force_terminal=is_terminal,
+        color_system="auto" if is_terminal else None,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        soft_wrap=True,
+    )
+
+
+def _print(console: Console, lines: Iterator[Line]) -> None:
+    for line in lines:
+        console.print(line.text, style=line.style or None)
+
+
+def _labelled(label: str, text: str, width: int, style: str = "") -> Iterator[Line]:
+    """Yield `text` wrapped behind a label; its own line breaks are kept."""
+    head = f"  {label:<{_LABEL}}"
+    for paragraph in text.splitlines() or [""]:
+        indent = len(paragraph) - len(paragraph.lstrip())
+        lines = textwrap.wrap(
+            paragraph.lstrip(), width - len(head) - indent, break_long_words=False, break_on_hyphens=False
+        )
+        for line in lines or [""]:
+            yield Line(text=f"{head}{' ' * indent}{line}".rstrip(), style=style)
+            head = " " * len(head)
+
+
+def _head(result: Result, width: int) -> Iterator[Line]:
+    """Yield what was run, and against which expected bits."""
+    yield Line(text=f"seed {result.seed}", style="bold")
+    yield from _labelled("scenario", result.scenario, width) if result.scenario else ()
+    yield from _labelled("claim", result.claim, width) if result.claim else ()
+    yield Line(text=f"  {'target':<{_LABEL}}{result.target}")
+    yield from _labelled(
+        "files", f"checkpoints {', '.join(result.checkpoints)}; final {', '.join(result.final)}", width
+    )
+    reference = result.reference
+    names = f" ({', '.join(reference.differing_tensors)})" if reference.differing_tensors else ""
+    same = "the same bits" if reference.deterministic else f"DIFFERENT bits{names}"
+    facts = (
+        f"{reference.total_steps} steps and {reference.num_saves} saves in {reference.seconds:.1f} s; "
+        f"two uninterrupted runs ended with {same}; digest of the final files {reference.final_digest or 'unknown'}"
+    )
+    yield from _labelled("reference", facts, width)
+    yield from _labelled("note", _POLLED, width, "yellow") if result.mode is LivesMode.POLLED else ()
+
+
+def _print_kills(console: Console, result: Result) -> None:
+    """Print the table of landed kills by phase."""
+    from rich.table import Table
+
+    unreached = f"; {result.kills_unreached} points were not reached and drawn again" if result.kills_unreached else ""
+    console.print()
+    console.print(f"Kills: {result.kills_landed} of {result.kills_requested} landed{unreached}", style="bold")
+    table = Table(box=None, pad_edge=False, padding=(0, 2))
+    table.add_column("  phase")
+    table.add_column("kills", justify="right")
+    for phase, count in result.kills_by_phase.items():
+        table.add_row(f"  {phase}", str(count))
+    console.print(table)
+
+
+def _checks(result: Result, width: int) -> Iterator[Line]:
+    """Yield each check with its status and its rule, or why it was not run."""
+    yield Line(text="")
+    yield Line(text="Checks", style="bold")
+    for name, status in result.checks.items():
+        rule = EXPLANATIONS[name].rule
+        text = f"{name}: {rule}" if status is not CheckStatus.NOT_RUN else f"{name}: {result.not_run.get(name, rule)}"
+        yield from _labelled(_STATUS_WORD[status], text, width, _STATUS_STYLE[status])
+
+
+def _findings(result: Result, width: int) -> Iterator[Line]:
+    """Yield each finding: what broke, where, what was seen, why, and the command that shows it again."""
+    if not result.findings:
+        return
+    yield Line(text="")
+    yield Line(text=f"Findings: {len(result.findings)}", style="bold")
+    explained: set[CheckName] = set()
+    for number, finding in enumerate(result.findings, start=1):
+        yield Line(text="")
+        yield from _finding(number, finding, width, is_first=finding.check not in explained)
+        explained.add(finding.check)
+
+
+def _finding(number: int, finding: Finding, width: int, *, is_first: bool) -> Iterator[Line]:
+    """Yield one finding; its explanation only where the check is met for the first time."""
+    is_error = finding.severity is Severity.ERROR
+    seen = f", seen {finding.seen} times" if finding.seen > 1 else ""
+    title = f"  {number}. {finding.check} ({finding.severity}{seen}, id {finding.id})"
+    yield Line(text=title, style="bold red" if is_error else "bold yellow")
+    explanation = EXPLANATIONS[finding.check]
+    if is_first:
+        yield from _labelled("what broke", explanation.meaning, width)
+    step = f", step {finding.step}" if finding.step is not None else ""
+    yield from _labelled("where", f"trial {finding.trial}, {finding.crash_point}{step}", width)
+    yield from _labelled("seen", finding.detail, width)
+    if is_first:
+        yield from _labelled("why", explanation.cause, width)
+    yield Line(text=f"  {'next':<{_LABEL}}{finding.replay}", style="bold")
+
+
+def _doubts(result: Result, width: int) -> Iterator[Line]:
+    """Yield the reasons why the campaign does not prove what it should."""
+    if not result.inconclusive:
+        return
+    yield Line(text="")
+    yield Line(text="Not proven", style="bold yellow")
+    for reason in result.inconclusive:
+        text = textwrap.fill(
+            reason,
+            width,
+            initial_indent="  - ",
+            subsequent_indent="    ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        yield Line(text=text)
+
+
+def _ending(result: Result, width: int) -> Iterator[Line]:
+    """Yield the verdict, what it means, where everything is kept, and the seed."""
+    yield Line(text="")
+    yield Line(text=f"verdict: {result.verdict.upper()}", style=_VERDICT_STYLE[result.verdict])
+    yield from _labelled("means", _meaning(result), width)
+    if result.expected is not Verdict.PASS:
+        came = "as expected" if result.as_expected else "NOT as expected"
+        text = f"this scenario expects {result.expected}; this came out {came}"
+        yield from _labelled("expected", text, width, "green" if result.as_expected else "red")
+    speed = f"{result.verified_kills} verified kills in {result.elapsed_s:.1f} s"
+    yield from _labelled("time", f"{speed}, {result.verified_kills_per_hour:,.0f} an hour", width)
+    yield Line(text=f"  {'kept in':<{_LABEL}}{result.run_dir}")
+    yield Line(text=f"seed {result.seed}", style="bold")
+
+
+def _meaning(result: Result) -> str:
+    """Say what the verdict means in one sentence."""
+    if result.verdict is Verdict.FAIL:
+        return "At least one rule was seen broken; each finding above ends with the command that shows it again."
+    if result.verdict is Verdict.INCONCLUSIVE:
+        return "No error was found, but not everything that was asked for could be shown: see what is not proven."
+    passed = [name for name, status in result.checks.items() if status is CheckStatus.PASSED]
+    proven = f"{result.kills_landed} kills landed, and {len(passed)} of {len(result.checks)} checks passed"
+    rest = "; the others were not run" if len(passed) < len(result.checks) else ""
+    warned = "; there are warnings" if result.findings else ""
+    same = "; every interrupted run ended with the same bits" if CheckName.SILENT_DIVERGENCE in passed else ""
+    return f"{proven}{rest}{same}{warned}."

@@ -1,0 +1,176 @@
+"""Records of a made-up campaign: a target of 60 steps that saves `ck.pt` every 10 steps and keeps the one before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from chaos.model import (
+    Acknowledgement,
+    Address,
+    CrashPoint,
+    Evidence,
+    FileRole,
+    FileState,
+    LifeEnd,
+    LifeRecord,
+    Outcome,
+    Phase,
+    Reference,
+    SaveProfile,
+    Target,
+    TargetProfile,
+    Trial,
+    TrialKind,
+)
+
+TOTAL = 60
+EVERY = 10
+NUM_SAVES = 6
+
+
+class Records:
+    """Builders of good records, each of which a test may change in one place."""
+
+    target = Target(
+        command=("python", "train.py", "{out}"),
+        resume_command=("python", "train.py", "{out}"),
+        checkpoints=("ck*.pt",),
+        final=("final.pt",),
+    )
+
+    def file(self, path: str, digest: str, role: FileRole = FileRole.CHECKPOINT, **changes: Any) -> FileState:
+        """Return a whole file of the given content."""
+        state = FileState(path=path, key=path, role=role, size_bytes=1000, is_whole=True, format="torch", digest=digest)
+        return replace(state, **changes)
+
+    def checkpoints(self, save: int) -> tuple[FileState, ...]:
+        """Return the checkpoints after a save: the new one, and the one before where there is one."""
+        files = (self.file("ck.pt", f"content{save}"),) if save else ()
+        return (*files, self.file("ck.prev.pt", f"content{save - 1}")) if save > 1 else files
+
+    def final(self, digest: str = "bits", **changes: Any) -> FileState:
+        """Return the final file."""
+        return self.file("final.pt", digest, FileRole.FINAL, **changes)
+
+    def acknowledgement(self, save: int, *, ordinal: int | None = None) -> Acknowledgement:
+        """Return what the target says after a save of the reference; `ordinal` is the one within the life."""
+        number = save if ordinal is None else ordinal
+        return Acknowledgement(save=number, step=save * EVERY, is_printed=True, files=self.checkpoints(save))
+
+    def acknowledgements(self, first: int, last: int) -> tuple[Acknowledgement, ...]:
+        """Return the acknowledgements of a life that does the saves `first` to `last` of the reference."""
+        return tuple(self.acknowledgement(save, ordinal=save - first + 1) for save in range(first, last + 1))
+
+    def point(self, save: int = 1, file: str = "ck.pt.tmp", call: str = "write") -> CrashPoint:
+        """Return a crash point inside a save."""
+        address = Address(save=save, file=file, incarnation=1, call=call, occurrence=2)
+        return CrashPoint(address=address, expected_phase=Phase.SAVE)
+
+    def evidence(self, point: CrashPoint, **changes: Any) -> Evidence:
+        """Return the full proof of a kill."""
+        proof = Evidence(
+            crash_point=point,
+            phase=point.expected_phase,
+            operation_index=7,
+            was_alive=True,
+            root_signal=9,
+            processes_killed=1,
+        )
+        return replace(proof, **changes)
+
+    def killed(self, number: int, resumed: int, saved: int, **changes: Any) -> LifeRecord:
+        """Return a life that resumed from the save `resumed`, acknowledged up to `saved` and was killed in the next."""
+        life = LifeRecord(
+            number=number,
+            end=LifeEnd.STRUCK,
+            signal=9,
+            evidence=self.evidence(self.point(saved - resumed + 1)),
+            steps=(saved + 1 - resumed) * EVERY,
+            first_step=resumed * EVERY + 1,
+            last_step=(saved + 1) * EVERY,
+            has_probe=True,
+            acknowledgements=self.acknowledgements(resumed + 1, saved),
+            crash_state=self.checkpoints(saved),
+        )
+        return replace(life, **changes)
+
+    def finished(self, number: int, resumed: int, **changes: Any) -> LifeRecord:
+        """Return a life that resumed from the save `resumed` (0: none) and ran to the end."""
+        steps = TOTAL - resumed * EVERY
+        life = LifeRecord(
+            number=number,
+            end=LifeEnd.EXITED,
+            exit_status=0,
+            steps=steps,
+            first_step=resumed * EVERY + 1 if steps else None,
+            last_step=TOTAL if steps else None,
+            has_probe=True,
+            acknowledgements=self.acknowledgements(resumed + 1, NUM_SAVES),
+            crash_state=(*self.checkpoints(NUM_SAVES), self.final()),
+            elapsed_s=3.0,
+        )
+        return replace(life, **changes)
+
+    def outcome(self, number: int, kind: TrialKind, *lives: LifeRecord) -> Outcome:
+        """Return a lineage whose trial planned exactly the kills that the lives have evidence of."""
+        points = tuple(life.evidence.crash_point for life in lives if life.evidence is not None)
+        return Outcome(trial=Trial(number=number, kind=kind, crash_points=points), lives=lives, elapsed_s=4.0)
+
+    def lineage(self, number: int, *saves: int) -> Outcome:
+        """Return a faulted lineage with a kill after each of `saves`, each life resuming from the newest save."""
+        starts = (0, *saves)
+        lives = [self.killed(n, starts[n - 1], save) for n, save in enumerate(saves, start=1)]
+        last = self.finished(len(saves) + 1, starts[-1])
+        return self.outcome(number, TrialKind.FAULTED, *lives, last)
+
+    def control(self) -> Outcome:
+        """Return the lineage without a fault."""
+        return self.outcome(2, TrialKind.CONTROL, self.finished(1, 0))
+
+    def canary(self) -> Outcome:
+        """Return the lineage with planted bugs: every checkpoint torn in life 1, other bits in the final file."""
+        torn = tuple(replace(file, is_whole=False, digest="torn") for file in self.checkpoints(2))
+        last = self.finished(2, 2, crash_state=(*self.checkpoints(NUM_SAVES), self.final("flipped")))
+        return self.outcome(3, TrialKind.CANARY, self.killed(1, 0, 2, crash_state=torn), last)
+
+    def reference(self, **changes: Any) -> Reference:
+        """Return two equal uninterrupted runs."""
+        saves = tuple(SaveProfile(ordinal=n, ticks_before=n * EVERY, step=n * EVERY) for n in range(1, NUM_SAVES + 1))
+        profile = TargetProfile(
+            has_steps=True,
+            uses_ticks=True,
+            prints_acknowledgements=True,
+            total_steps=TOTAL,
+            last_step=TOTAL,
+            saves=saves,
+        )
+        runs = tuple(self.outcome(n, TrialKind.REFERENCE, self.finished(1, 0)) for n in (0, 1))
+        reference = Reference(
+            outcomes=runs,
+            profile=profile,
+            final=(self.final(),),
+            deterministic=True,
+            unsafe=(),
+            no_save_final=(self.final(),),
+            seconds=3.0,
+        )
+        return replace(reference, **changes)
+
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """Return the control and three lineages with one, two and three kills: six kills in all."""
+        return (self.control(), self.lineage(4, 2), self.lineage(5, 1, 3), self.lineage(6, 1, 2, 4))
+
+    def altered(self, outcome: Outcome, position: int, **changes: Any) -> Outcome:
+        """Return a lineage in which one life (by position, from 0 or from the end) is changed."""
+        lives = list(outcome.lives)
+        lives[position] = replace(lives[position], **changes)
+        return replace(outcome, lives=tuple(lives))
+
+
+@pytest.fixture(scope="session")
+def records() -> Records:
+    """Give the builders of good records."""
+    return Records()
