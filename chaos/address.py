@@ -53,7 +53,7 @@ class Acknowledges(Record, kw_only=True):
 
 
 class Located(Record, kw_only=True):
-    """What an operation is: `address` is None where it is logged but never counted; `role` is None where no file is touched.
+    """Where an operation is: `address` is None for what is logged but never counted, `role` for what touches no file.
 
     `key` is the file key, or the stream's name for output.
     """
@@ -152,8 +152,8 @@ class Locator:
         named, is_new_name = self._named(operation)
         if named.role is FileRole.OTHER:
             return Located(address=None, phase=self._phase(in_save=self.is_in_save), key=named.key, role=named.role)
-        # What a killed life left behind must not change an address: a rename makes a new file also where one had the name,
-        # and making a folder counts also where it is there.
+        # What a killed life left behind must not change an address: a rename makes a new file also where one had the
+        # name, and making a folder counts also where it is there.
         creates = operation.creates or operation.call in _FOLDER_MAKERS
         if operation.new_path:
             creates = is_new_name

@@ -105,7 +105,7 @@ def _with_names(target: Target, habits: TargetProfile, log_a: Log, log_b: Log) -
 
 
 def _with_temporaries(target: Target, profile: TargetProfile, log_a: Log, log_b: Log) -> TargetProfile:
-    """Return `profile` with the keys of files and folders that become a checkpoint or a final file, in any number of renames."""
+    """Return `profile` with the keys of what becomes a checkpoint or a final file, in any number of renames."""
     names = FileNames(target, profile)
     moves = {
         (names.key_of(operation.path), names.key_of(operation.new_path)): names.role_of(operation.new_path)
@@ -150,7 +150,7 @@ def _paths_by_save(target: Target, literal: TargetProfile, log: Log) -> list[lis
 
 
 def _ends_of_saves(target: Target, literal: TargetProfile, names: FileNames, log: Log) -> list[bool]:
-    """Tell of each operation whether a save is over there: acknowledged, a step done, or the same operation come again."""
+    """Tell of each operation whether a save is over there: acknowledged, a step done, or its beginning come again."""
     readings = _read_output(target, log)
     if literal.prints_acknowledgements:
         return [is_saved for _, is_saved in readings]
@@ -191,7 +191,7 @@ class _Draft:
         self.addresses.append(address)
 
     def finished(self, ordinal: int) -> SaveProfile:
-        """Return the save's profile; what never puts a checkpoint in place counts as published by its last operation."""
+        """Return the save's profile; if nothing puts a checkpoint in place, its last operation counts as that."""
         last = len(self.addresses) - 1
         return SaveProfile(
             ordinal=ordinal,
@@ -225,7 +225,7 @@ def _saves(target: Target, profile: TargetProfile, log: Log) -> tuple[SaveProfil
 
 
 class _Visit(Record, kw_only=True):
-    """That a log came to an address: its phase, the steps completed, and the bytes that a torn write could stop within."""
+    """That a log came to an address: its phase, the steps completed, and the bytes of a write that can be torn."""
 
     address: Address
     phase: Phase

@@ -17,7 +17,7 @@ LARGEST_NUMBER = 2**53  # a larger "step" is no step, and JSON readers would rou
 
 
 class Reading(Record, kw_only=True):
-    """What one write brought: how many step lines, and the numbers of the acknowledgements in it (None: without a number)."""
+    """What one write brought: how many step lines, and the numbers of its acknowledgements (None: without a number)."""
 
     steps: int = 0
     acknowledged: tuple[int | None, ...] = ()
@@ -34,7 +34,7 @@ class _Line:
 
 
 class LineReader:
-    """Reads a life's output write by write; a pattern counts at the write that completes its first match in a line, once a line.
+    """Reads a life's output write by write; a pattern counts once a line, at the write that completes its first match.
 
     A line that is an acknowledgement is no step line, though `saved step 30` may match both patterns. A number
     that goes on in the next write (`step 3`, then `0`) is corrected there.

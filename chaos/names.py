@@ -48,7 +48,7 @@ def learn_names(
 
     Each argument holds, save by save, the relative paths that one reference used, in the order of their first use.
     """
-    run_a, run_b = ([_distinct(paths) for paths in run] for run in (paths_a_by_save, paths_b_by_save))
+    run_a, run_b = ([_relative(paths) for paths in run] for run in (paths_a_by_save, paths_b_by_save))
     templates = _path_templates(run_a, run_b)
     varying = sorted({template for template in templates.values() if _num_placeholders(template)}, key=_specificity)
     rules = tuple(NameRule(pattern=_pattern(template), key=_key(template)) for template in varying)
@@ -200,7 +200,7 @@ def _with_steps(templates: dict[str, Template], names_a: Names, names_b: Names) 
 
 
 def _changing_groups(names: Names, split: dict[str, Template]) -> set[tuple[Template, int]]:
-    """Return (skeleton, position) of the groups of digits of which no value was used in every save that had the skeleton."""
+    """Return (skeleton, position) of each group of digits that had no value common to all saves with the skeleton."""
     seen: dict[tuple[Template, int], list[set[str]]] = {}
     for save in names:
         values: dict[tuple[Template, int], set[str]] = {}
@@ -275,7 +275,12 @@ def _specificity(template: Template) -> tuple[int, int, str]:
 
 def _distinct(names: Iterable[str]) -> list[str]:
     """Return the names once each, in order of first appearance."""
-    return list(dict.fromkeys(name for name in names if name))
+    return list(dict.fromkeys(names))
+
+
+def _relative(paths: Iterable[str]) -> list[str]:
+    """Return the relative paths once each: those without an empty part, such as the one before a leading slash."""
+    return _distinct(path for path in paths if all(path.split("/")))
 
 
 def _all_names(*runs: Names) -> list[str]:

@@ -97,6 +97,15 @@ def judge(  # noqa: PLR0913 - a verdict rests on everything that was asked and s
     )
 
 
+def violations_of(
+    reference: Reference, outcomes: tuple[Outcome, ...], target: Target
+) -> tuple[Violation, ...]:
+    """Return every broken rule in `outcomes`, before findings are made of them."""
+    return tuple(
+        violation for check in ALL_CHECKS.values() for violation in check(reference, outcomes, target).violations
+    )
+
+
 def merge(verdicts: Iterable[Verdict]) -> Verdict:
     """Return the gravest of several verdicts: fail, then inconclusive, then pass (of none: pass)."""
     return max(verdicts, key=_ORDER.index, default=Verdict.PASS)

@@ -167,7 +167,6 @@ def _give_second_name(path: Path, name: Path) -> None:
     if name.exists() and name.samefile(path):
         return  # a life killed between the two renames left it so; rename(2) of two links to one file does nothing
     temporary = temporary_name(name)
-    temporary.unlink(missing_ok=True)
     try:
         temporary.hardlink_to(path)
     except OSError as error:

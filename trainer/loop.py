@@ -154,7 +154,7 @@ def describe(state: TrainState) -> str:
 def progress(options: Options) -> Iterator[Say]:
     """Give what prints a line at once; a terminal also sees a bar on standard error, moved by the step lines."""
     if not sys.stderr.isatty():
-        yield lambda line: print(line, flush=True)
+        yield print_whole
         return
     from tqdm import tqdm  # type: ignore[import-untyped]
 
@@ -162,10 +162,16 @@ def progress(options: Options) -> Iterator[Say]:
 
         def say(line: str) -> None:
             """Print above the bar."""
-            bar.write(line, file=sys.stdout)
-            sys.stdout.flush()
+            with bar.external_write_mode(file=sys.stdout):
+                print_whole(line)
             if line.startswith("step "):
                 bar.n = int(line.split()[1])
                 bar.refresh()
 
         yield say
+
+
+def print_whole(line: str) -> None:
+    """Print in a single write: `print` makes two where Python is unbuffered, and a kill could fall between them."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from chaos.checkpoints.examine import examine
+from chaos.checkpoints.leaves import clean_name
 from chaos.checkpoints.protocol import Reply, Request, Task
 from chaos.errors import UsageError
 
@@ -41,11 +42,11 @@ def answer(request: Request) -> Reply:
 
                 return Reply(name=flip_bit(path))
     except UsageError as error:
-        return Reply(usage_error=error.message, hint=error.hint)
+        return Reply(usage_error=clean_name(error.message), hint=error.hint)
     except MemoryError:
         return Reply(failure="it took more memory than the limit")
     except Exception as error:  # noqa: BLE001 - the supervisor must hear of it, whatever it is
-        return Reply(failure=f"{type(error).__name__}: {error}"[:400].encode("utf-8", "replace").decode())
+        return Reply(failure=clean_name(f"{type(error).__name__}: {error}"))
 
 
 def main(arguments: list[str]) -> int:

@@ -92,6 +92,8 @@ class Entry:
             yield inflater.flush()
         except zlib.error as error:
             raise DamagedError(f"its record {self.name} cannot be decompressed") from error
+        if not inflater.eof or inflater.unused_data:
+            raise DamagedError(f"its record {self.name} does not end where it should")
 
     def verified(self) -> Iterator[bytes]:
         """Yield all data in chunks; raises DamagedError when its length or its CRC-32 is not the declared one."""
@@ -178,8 +180,9 @@ def _directory_place(window: Window) -> tuple[int, int, int]:
     tail = window.read(tail_at, window.size - tail_at)
     found = len(tail)
     while (found := tail.rfind(END, 0, found)) >= 0:
-        if found + END_BYTES <= len(tail):
-            place = _place_at(window, tail_at + found, tail[found : found + END_BYTES])
+        record = tail[found : found + END_BYTES]
+        if len(record) == END_BYTES and found + END_BYTES + int.from_bytes(record[-2:], "little") <= len(tail):
+            place = _place_at(window, tail_at + found, record)
             if place is not None:
                 return place
     raise DamagedError("it is cut short: the directory at its end is missing")

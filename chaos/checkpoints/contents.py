@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from chaos.checkpoints.flatten import flatten
-from chaos.checkpoints.leaves import Leaf, distinct_names, tensor_hasher, tensor_leaf
+from chaos.checkpoints.leaves import Leaf, clean_name, distinct_names, tensor_hasher, tensor_leaf
 from chaos.checkpoints.tensors import Storage, Tensor
 
 
@@ -29,7 +29,7 @@ class Contents:
         """
         named = list(tensors)
         # Values and tensors share one space of names: make them distinct together.
-        names = distinct_names([*(leaf.name for leaf in leaves), *(name or "value" for name, _ in named)])
+        names = distinct_names([*(leaf.name for leaf in leaves), *(clean_name(name or "value") for name, _ in named)])
         self.format = kind
         self.leaves = [
             leaf if leaf.name == name else replace(leaf, name=name) for leaf, name in zip(leaves, names, strict=False)

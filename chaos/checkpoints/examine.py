@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from chaos.checkpoints.contents import digested
 from chaos.checkpoints.damage import DamagedError, UnjudgeableError
 from chaos.checkpoints.formats import Format
-from chaos.checkpoints.leaves import Leaf, canonical_digest, scalar_leaf
+from chaos.checkpoints.leaves import Leaf, canonical_digest, clean_name, scalar_leaf
 from chaos.checkpoints.members import Member, format_of_member, members_of, open_member, require_content
 from chaos.checkpoints.window import OpenFile
 from chaos.model import Record
@@ -52,17 +52,19 @@ class MemberResult(Record, kw_only=True):
 def examine(path: Path, without: frozenset[str] = NOTHING) -> Examination:
     """Examine the file or folder at `path`, leaving the leaves named in `without` out of the digest; raises nothing."""
     try:
-        return _examine_folder(path, without) if path.is_dir() else _examine_file(path, without)
-    except FileNotFoundError:
+        found = _examine_folder(path, without) if path.is_dir() else _examine_file(path, without)
+    except (FileNotFoundError, NotADirectoryError):
         return Examination(is_whole=False, reason="missing")
     except UnjudgeableError as error:
-        return Examination(is_whole=None, reason=str(error), size_bytes=size_of(path))
+        found = Examination(is_whole=None, reason=str(error), size_bytes=size_of(path))
     except OSError as error:
         return Examination(is_whole=None, reason=f"it cannot be read: {error.strerror or error}")
     except MemoryError:
         return Examination(
             is_whole=None, reason="to read it takes more memory than the limit", size_bytes=size_of(path)
         )
+    # Names of records and files are in the reason, and need not be valid Unicode.
+    return replace(found, reason=clean_name(found.reason))
 
 
 def size_of(path: Path) -> int:
@@ -138,10 +140,10 @@ def _find_in_folder(member: Member) -> MemberResult:
     """Find one member of a folder; an unknown format counts by its raw bytes, a link by where it points to."""
     if member.path.is_symlink():
         return _raw_finding(member, f"link to {member.path.readlink()}")
+    if not member.is_distributed and not stat.S_ISREG(member.path.lstat().st_mode):
+        return _raw_finding(member, "neither a file nor a folder")
     if member.is_distributed or format_of_member(member) is not Format.UNKNOWN:
         return find(member)
-    if not stat.S_ISREG(member.path.lstat().st_mode):
-        return _raw_finding(member, "neither a file nor a folder")
     try:
         with OpenFile(member.path) as window:
             # An empty file of an unknown kind may be a mark; zeros are always the trace of an accident.

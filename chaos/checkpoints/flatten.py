@@ -38,7 +38,8 @@ class Flattened:
         if isinstance(value, Tensor):
             self.tensors.append((name, value))
         elif value is None or isinstance(value, bool | int | float | complex | str | bytes | bytearray):
-            self.leaves.append(scalar_leaf(name, value))
+            # Protocol 5 keeps a bytearray one, earlier protocols rebuild it here as bytes: one content, one leaf.
+            self.leaves.append(scalar_leaf(name, bytes(value) if isinstance(value, bytearray) else value))
         else:
             self._add_nested(name, value)
 

@@ -90,7 +90,7 @@ def scalar_leaf(name: str, value: object, kind: str = "") -> Leaf:
     return Leaf(
         name=clean_name(name or "value"),
         is_tensor=False,
-        dtype=kind or type(value).__name__,
+        dtype=clean_name(kind or type(value).__name__),
         shape=(),
         digest=digest,
         shown=shown_scalar(value),
@@ -99,19 +99,14 @@ def scalar_leaf(name: str, value: object, kind: str = "") -> Leaf:
 
 def tensor_hasher(tensor: Tensor) -> xxh3_128:
     """Return a hasher that has seen the dtype and the shape; feed it the bytes in row-major order."""
-    return xxh3_128(f"{tensor.dtype}{list(tensor.shape)}:".encode())
+    return xxh3_128(f"{tensor.dtype}{list(tensor.shape)}:".encode("utf-8", "surrogatepass"))
 
 
 def tensor_leaf(name: str, tensor: Tensor, digest: str) -> Leaf:
-    """Return the leaf of a tensor whose digest is known."""
+    """Return the leaf of a tensor whose digest is known; `name` is clean."""
     shown = clean_name(f"{tensor.dtype}{list(tensor.shape)}")
     return Leaf(
-        name=clean_name(name or "value"),
-        is_tensor=True,
-        dtype=tensor.dtype,
-        shape=tensor.shape,
-        digest=digest,
-        shown=shown,
+        name=name, is_tensor=True, dtype=clean_name(tensor.dtype), shape=tensor.shape, digest=digest, shown=shown
     )
 
 

@@ -12,6 +12,7 @@ from chaos.checkpoints.contents import Contents
 from chaos.checkpoints.damage import DamagedError, UnjudgeableError
 from chaos.checkpoints.distributed import METADATA, SHARD_SUFFIX, read_distributed
 from chaos.checkpoints.formats import Format, format_of, read_contents
+from chaos.checkpoints.leaves import clean_name
 from chaos.checkpoints.window import OpenFile, Window
 from chaos.model import Record
 
@@ -69,11 +70,11 @@ def _folder_members(root: Path, folder: Path, files: list[Path]) -> Iterator[Mem
     """Yield the members of one folder, subfolders not included."""
     shards = [file for file in files if file.name == METADATA or file.suffix == SHARD_SUFFIX]
     if shards:
-        prefix = folder.relative_to(root).as_posix().removeprefix(".")
+        prefix = clean_name("" if folder == root else folder.relative_to(root).as_posix())
         yield Member(prefix=prefix, path=folder, files=tuple(shards), is_distributed=True)
     for file in files:
         if file not in shards:
-            yield Member(prefix=file.relative_to(root).as_posix(), path=file, files=(file,))
+            yield Member(prefix=clean_name(file.relative_to(root).as_posix()), path=file, files=(file,))
 
 
 def _files_in(root: Path) -> list[Path]:

@@ -48,7 +48,7 @@ def _needed(weight_map: object) -> dict[str, tuple[str, ...]]:
     needed: dict[str, list[str]] = {}
     if isinstance(weight_map, dict):
         for name, file in weight_map.items():
-            needed.setdefault(str(file), []).append(clean_name(name))
+            needed.setdefault(clean_name(str(file)), []).append(clean_name(name))
     return {file: tuple(names) for file, names in needed.items()}
 
 

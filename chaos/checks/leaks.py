@@ -20,7 +20,7 @@ _VARYING = re.compile(r"tmp[A-Za-z0-9_]{6,}|\d+")
 
 
 def check(reference: Reference, outcomes: tuple[Outcome, ...], target: Target) -> CheckResult:
-    """Compare the extra files of completed lineages with at most one kill and with three or more, by families of names."""
+    """Compare the extra files of completed lineages after at most one kill and after three or more, by family."""
     _ = reference
     completed = [outcome for outcome in outcomes if is_completed(outcome)]
     control = [outcome for outcome in completed if outcome.trial.kind is TrialKind.CONTROL]

@@ -20,11 +20,11 @@ def draw_schedule(
     seed: int,
     first_number: int,
 ) -> tuple[Trial, ...]:
-    """Return trials with `kills` crash points in all, the same for the same arguments, or none if no phase asked for has a point.
+    """Return trials with `kills` crash points in all, the same for the same arguments.
 
-    `phases` are weights. A phase without points gives its share to the others, and a recovery kill that would have no
-    kill to recover from becomes one in a save, a step or the startup: the crash points' `expected_phase` tells what
-    was drawn.
+    There are none if no phase asked for has a point. `phases` are weights. A phase without points gives its share to
+    the others, and a recovery kill that would have no kill to recover from becomes one in a save, a step or the
+    startup: the crash points' `expected_phase` tells what was drawn.
     """
     rng = random.Random(f"ninelives schedule {seed}")
     course = course_of(profile, points)
@@ -35,9 +35,10 @@ def draw_schedule(
 
 
 def apportion(kills: int, weights: Mapping[Phase, float]) -> dict[Phase, int]:
-    """Share `kills` out by weight, by the largest remainder; each phase of a weight above 0 gets one if there are enough.
+    """Share `kills` out by weight, by the largest remainder.
 
-    Ties go to the phase that comes first in `Phase`. Without any weight above 0 nobody gets any.
+    Each phase of a weight above 0 gets at least one, if there are enough. Ties go to the phase that comes first in
+    `Phase`. Without any weight above 0 nobody gets any.
     """
     weighted = [phase for phase in Phase if weights.get(phase, 0) > 0]
     total = sum(weights[phase] for phase in weighted)

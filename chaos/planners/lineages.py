@@ -13,17 +13,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from chaos.address import STDOUT, TICK
-from chaos.model import CrashPoint, Phase, PlannablePoint, SaveProfile, TargetProfile, Trial, TrialKind
+from chaos.model import CrashPoint, Phase, PlannablePoint, Record, SaveProfile, TargetProfile, Trial, TrialKind
 from chaos.planners.positions import does_steps, is_reachable, relative, saves_resumed_from
 
 OPENERS = (Phase.SAVE, Phase.STEP, Phase.STARTUP)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Course:
-    """A reference as a planner sees it: the places of each phase, which are indices into `points` in the order of the run.
+class Course(Record, kw_only=True):
+    """A reference as a planner sees it: its points in the order of the run, and their places in it, by phase.
 
-    `resumed_from` holds for each point the save that a life killed there should resume from.
+    A place is an index into `points`. `resumed_from` holds for each point the save that a life killed there should
+    resume from.
     """
 
     profile: TargetProfile
@@ -37,9 +37,8 @@ class Course:
         return not address.file and address.call != TICK
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kill:
-    """One drawn kill: the place of its point in the course, the phase that it is drawn for, and where a write is torn."""
+class Kill(Record, kw_only=True):
+    """One drawn kill: its place in the course, the phase that it is drawn for, and where a write is torn."""
 
     place: int
     phase: Phase
@@ -185,7 +184,7 @@ def _append(course: Course, lineages: list[_Lineage], kill: Kill) -> None:
 
 
 def _insert_recovery(course: Course, lineages: Sequence[_Lineage], kill: Kill, rng: random.Random) -> None:
-    """Put a recovery kill right after a kill of the shortest lineage that has one, where the next life still has steps to do."""
+    """Put a recovery kill right after another one from which the next life has steps to do, in the shortest lineage."""
     slots = [(lineage, slot) for lineage in lineages for slot in _recovery_slots(course, lineage)]
     if not slots:  # every life resumes at the last step: it still comes to its marks
         slots = [(lineage, len(lineage.kills)) for lineage in lineages if lineage.kills]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pty
 import subprocess
 import sys
@@ -103,7 +104,7 @@ def test_a_terminal_sees_a_bar_and_the_lines_stay_whole(tmp_path: Path) -> None:
     """With a terminal on standard error a bar is drawn there, and standard output has the same lines as ever."""
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (24, 80))
-    with open(ours, "rb", buffering=0) as screen, open(theirs, "wb", buffering=0) as terminal:
+    with os.fdopen(ours, "rb", buffering=0) as screen, os.fdopen(theirs, "wb", buffering=0) as terminal:
         done = subprocess.run(
             command(tmp_path, "--steps", "2"), stdout=subprocess.PIPE, stderr=terminal, timeout=DEADLINE_S, check=False
         )

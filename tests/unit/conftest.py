@@ -25,6 +25,7 @@ from chaos.model import (
     Trial,
     TrialKind,
 )
+from chaos.verdict import Judgement, judge
 
 TOTAL = 60
 EVERY = 10
@@ -162,6 +163,25 @@ class Records:
     def outcomes(self) -> tuple[Outcome, ...]:
         """Return the control and three lineages with one, two and three kills: six kills in all."""
         return (self.control(), self.lineage(4, 2), self.lineage(5, 1, 3), self.lineage(6, 1, 2, 4))
+
+    def judged(self, **changes: Any) -> Judgement:
+        """Judge the good campaign of six kills, with some of its parts changed."""
+        parts: dict[str, Any] = {
+            "reference": self.reference(),
+            "outcomes": self.outcomes(),
+            "canary": self.canary(),
+            "target": self.target,
+            "run_name": "RUN",
+            "kills_requested": 6,
+        }
+        return judge(**{**parts, **changes})
+
+    def with_life(self, trial: int, position: int, **changes: Any) -> tuple[Outcome, ...]:
+        """Return the good campaign's lineages with one life of one trial changed."""
+        return tuple(
+            self.altered(outcome, position, **changes) if outcome.trial.number == trial else outcome
+            for outcome in self.outcomes()
+        )
 
     def altered(self, outcome: Outcome, position: int, **changes: Any) -> Outcome:
         """Return a lineage in which one life (by position, from 0 or from the end) is changed."""

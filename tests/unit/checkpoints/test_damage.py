@@ -109,12 +109,17 @@ def _spans_of_data(path: Path) -> list[tuple[int, int]]:
         for info in archive.infolist():
             if "/data/" in info.filename or info.filename.endswith(".npy"):
                 header = data[info.header_offset :]
-                start = info.header_offset + 30 + int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
+                start = (
+                    info.header_offset
+                    + 30
+                    + int.from_bytes(header[26:28], "little")
+                    + int.from_bytes(header[28:30], "little")
+                )
                 spans.append((start, start + info.compress_size))
     return spans
 
 
-@pytest.mark.parametrize("name", ["a.pt", "a.safetensors", "a.npz", "packed.npz", "a.npy"])
+@pytest.mark.parametrize("name", ["a.pt", "a.safetensors", "a.npz", "a.npy"])
 def test_every_flipped_bit_in_the_data_is_noticed(name: str, tmp_path: Path) -> None:
     """Each single bit of each tensor's bytes, flipped: not whole, or another digest."""
     path = tmp_path / name
@@ -133,6 +138,25 @@ def test_every_flipped_bit_in_the_data_is_noticed(name: str, tmp_path: Path) -> 
                     assert found.is_whole is False, (position, bit)
             os.pwrite(file.fileno(), data[position : position + 1], position)
     assert examine(path).digest == good
+
+
+def test_a_flipped_bit_in_compressed_data_is_damage_or_padding(tmp_path: Path) -> None:
+    """Of all bits of compressed records only the padding of each one's last byte leaves the content what it was."""
+    path = tmp_path / "packed.npz"
+    _packed_npz(path)
+    good = examine(path)
+    data = path.read_bytes()
+    harmless = 0
+    spans = _spans_of_data(path)
+    with path.open("r+b", buffering=0) as file:
+        for position in (at for start, stop in spans for at in range(start, stop)):
+            for bit in range(8):
+                os.pwrite(file.fileno(), bytes([data[position] ^ 1 << bit]), position)
+                found = examine(path)
+                assert found.is_whole is False or found.digest == good.digest, (position, bit)
+                harmless += found.is_whole is True
+            os.pwrite(file.fileno(), data[position : position + 1], position)
+    assert harmless < 8 * len(spans)
 
 
 @pytest.mark.parametrize("name", [*WRITERS, "a.pth", "a.bin", "a.ckpt", "unknown", "a.pt.tmp"])
@@ -155,9 +179,8 @@ def test_a_missing_path_is_missing(tmp_path: Path) -> None:
     """No file, a file where a folder should be and a dangling link are missing, not errors."""
     (tmp_path / "file").write_bytes(b"x")
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
-    for path in (tmp_path / "no", tmp_path / "link"):
+    for path in (tmp_path / "no", tmp_path / "link", tmp_path / "file" / "below"):
         assert (examine(path).is_whole, examine(path).reason) == (False, "missing")
-    assert examine(tmp_path / "file" / "below").is_whole is not True
 
 
 def test_a_torn_overwrite_is_not_whole(tmp_path: Path) -> None:

@@ -1,0 +1,156 @@
+"""The demonstration: one kill inside a save that overwrites its only checkpoint, and the same kill inside a durable save."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from chaos.campaign import Campaign
+from chaos.checkpoints.weights_only import refused_by_weights_only
+from chaos.errors import InconclusiveError
+from chaos.executors.pool import LocalPool
+from chaos.journal import Journal, ReferenceRecorded
+from chaos.model import (
+    SCHEMA,
+    CrashPoint,
+    FileRole,
+    FileState,
+    LifeEnd,
+    Outcome,
+    PlannablePoint,
+    Record,
+    Trial,
+    TrialKind,
+)
+from chaos.runs import open_run, start_run
+from chaos.scenario import load_scenario
+from chaos.settings import SettingsLayer, resolve_settings
+
+_TRIAL: Final = 6
+_SAVE: Final = 3
+
+
+class Side(Record, kw_only=True):
+    """One half of the demonstration: what was there before the kill, what after it, what the next start made of it.
+
+    `before` and `after` are the checkpoints at the last acknowledged save and after the kill. `torch_says` is the complaint of `torch.load` about the newest checkpoint's
+    file (empty: it loads). `is_same_bits` tells whether the final files are the uninterrupted run's.
+    """
+
+    scenario: str
+    crash_point: str
+    written_bytes: int
+    acknowledged_step: int | None
+    before: tuple[FileState, ...]
+    after: tuple[FileState, ...]
+    torch_says: str
+    restart_status: int | None
+    restart_first_step: int | None
+    restart_said: str
+    is_same_bits: bool
+
+
+class Demonstration(Record, kw_only=True):
+    """Both halves; `came_out_as_told` is true when the first lost everything and the second nothing."""
+
+    schema: int = SCHEMA
+    in_place: Side
+    durable: Side
+    came_out_as_told: bool
+    run_dir: str
+
+
+class _Stage:
+    """One scenario, its references recorded, ready for one trial."""
+
+    def __init__(self, name: str, root: Path) -> None:
+        """Run the scenario's references below `root`."""
+        self.name = name
+        scenario = load_scenario(name)
+        settings = resolve_settings(SettingsLayer(kills=1, seed=0), scenario)
+        self.folder, self._started = start_run(root, scenario, settings)
+        with open_run(self.folder) as (journal, _):
+            journal.append(self._started)
+            self.recorded = self._campaign(journal).plan()[0]
+
+    def _campaign(self, journal: Journal) -> Campaign:
+        """Return a campaign over this stage's folder."""
+        return Campaign(self.folder, journal, (self._started,), lambda _: None)
+
+    def run(self, point: CrashPoint) -> Side:
+        """Kill once at `point`, start again, and tell what was seen."""
+        trial = Trial(number=_TRIAL, kind=TrialKind.FAULTED, crash_points=(point,))
+        with open_run(self.folder) as (journal, _), LocalPool(1) as pool:
+            campaign = self._campaign(journal)
+            folder = campaign.trial_folder(_TRIAL)
+            (outcome,) = pool.run([(campaign.spec(trial, self.recorded.reference), folder)])
+        return _side(self.name, outcome, folder / "out")
+
+
+def demonstrate(root: Path, tell: Callable[[str], None]) -> Demonstration:
+    """Run both halves below `root`; `tell` is called with a line before each step that takes time.
+
+    Raises InconclusiveError where the bundled trainer's saves have no write to tear.
+    """
+    tell("two uninterrupted runs of each trainer first, to know the expected bits …")
+    in_place, durable = _Stage("in_place", root), _Stage("durable", root)
+    torn = _torn_write(in_place.recorded, "resume.pt")
+    tell("now the kill inside the save that overwrites its only checkpoint …")
+    first = in_place.run(torn)
+    tell("and the same kill inside the durable save …")
+    second = durable.run(_torn_write(durable.recorded, "resume.pt.tmp", like=torn))
+    is_lost = not any(state.is_whole for state in first.after) and first.restart_status not in (0, None)
+    is_kept = any(state.is_whole for state in second.after) and second.restart_status == 0 and second.is_same_bits
+    return Demonstration(
+        in_place=first, durable=second, came_out_as_told=is_lost and is_kept, run_dir=str(in_place.folder.parent)
+    )
+
+
+def _torn_write(recorded: ReferenceRecorded, file: str, like: CrashPoint | None = None) -> CrashPoint:
+    """Return the point in the middle of the third save's largest write to `file`, or the one that tears as far in as another."""
+    writes = [point for point in recorded.points if _is_write_in_save(point, file)]
+    if not writes:
+        message = f"the trainer's save {_SAVE} makes no write to {file} that a kill could tear"
+        raise InconclusiveError(message, hint="please report this, with the versions that `chaos doctor` prints")
+    if like is None or like.tear_offset is None:
+        chosen = max(writes, key=lambda point: len(point.tears))
+        tear = chosen.tears[len(chosen.tears) // 2]
+    else:
+        wanted = like.tear_offset
+        _, tear, position = min((abs(t - wanted), t, i) for i, point in enumerate(writes) for t in point.tears)
+        chosen = writes[position]
+    return CrashPoint(address=chosen.address, expected_phase=chosen.phase, tear_offset=tear)
+
+
+def _is_write_in_save(point: PlannablePoint, file: str) -> bool:
+    """Tell whether a point is a write to `file` in the save of the demonstration that can be torn."""
+    return point.address.save == _SAVE and point.address.file == file and bool(point.tears)
+
+
+def _side(name: str, outcome: Outcome, out: Path) -> Side:
+    """Tell what one half showed."""
+    killed, last = outcome.lives[0], outcome.lives[-1]
+    if killed.evidence is None:
+        message = f"the kill in the {name} trainer's save did not land"
+        raise InconclusiveError(message, hint="please report this, with the versions that `chaos doctor` prints")
+    said = killed.acknowledgements[-1] if killed.acknowledgements else None
+    complaints = refused_by_weights_only([out / "resume.pt"], deadline_s=60.0) if last is not killed else {}
+    return Side(
+        scenario=name,
+        crash_point=str(killed.evidence.crash_point),
+        written_bytes=killed.evidence.executed_bytes,
+        acknowledged_step=said.step if said else None,
+        before=said.files if said else (),
+        after=tuple(state for state in killed.crash_state if state.role is FileRole.CHECKPOINT),
+        torch_says=next(iter(complaints.values()), ""),
+        restart_status=last.exit_status if last.end is LifeEnd.EXITED and last is not killed else None,
+        restart_first_step=last.first_step if last is not killed else None,
+        restart_said=_last_line(last.output_tail),
+        is_same_bits=last.exit_status == 0 and not outcome.differences,
+    )
+
+
+def _last_line(text: str) -> str:
+    """Return the last line that says something."""
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
