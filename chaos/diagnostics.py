@@ -9,10 +9,10 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from chaos.checkpoints.process import Examiner
 from chaos.errors import ChaosError
 from chaos.lives.intercepted import run_intercepted
 from chaos.lives.request import LifeRequest
-from chaos.checkpoints.process import Examiner
 from chaos.model import SCHEMA, LifeEnd, Record, Target, TargetProfile
 from chaos.roles import FileNames
 from chaos.runs import Environment, this_environment

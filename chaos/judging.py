@@ -13,7 +13,6 @@ from chaos.model import (
     CheckResult,
     CheckStatus,
     FileRole,
-    LivesMode,
     Outcome,
     Phase,
     Record,

@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from chaos.model import Record, Target
+from chaos.model import TEXT_LIMIT_CHARACTERS, Record, Target
 
-TEXT_LIMIT_CHARACTERS = 400  # `Operation.text` is cut there, so how its last line went on is unknown
 LINE_LIMIT_CHARACTERS = 4096
 LARGEST_NUMBER = 2**53  # a larger "step" is no step, and JSON readers would round it
 
@@ -58,7 +57,7 @@ class LineReader:
             self._lines.pop(stream, None)
         if last:
             steps += self._extend(stream, last, acknowledged)
-        if len(text) >= TEXT_LIMIT_CHARACTERS:
+        if len(text) >= TEXT_LIMIT_CHARACTERS:  # cut there, so how its last line went on is unknown
             self._lines.pop(stream, None)
         return Reading(steps=steps, acknowledged=tuple(acknowledged))
 

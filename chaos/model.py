@@ -13,6 +13,7 @@ import msgspec
 
 SCHEMA = 1
 PAGE_BYTES = 4096
+TEXT_LIMIT_CHARACTERS = 16384
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
@@ -55,7 +56,8 @@ class Target(Record, kw_only=True):
     checkpoints: tuple[str, ...]
     final: tuple[str, ...]
     ignore: tuple[str, ...] = ()
-    step: str = r"(?i)\bstep[ =:]*(\d+)"
+    # A line that begins with the step, after no more than marks, times, an epoch or what loggers put there: not "resumed at step 30".
+    step: str = r"(?i)^(?:[\W\d_]|(?:debug|info|warn(?:ing)?|root|main|train(?:er|ing)?|epoch|rank)(?![a-z]))*?(?:global[_ ])?step[ =:]*(\d+)"
     saved: str = r"(?i)\bsaved\b.*?\bstep[ =:]*(\d+)"
     verify: tuple[str, ...] = ()
     deadline_s: float = 600.0
@@ -83,7 +85,7 @@ class Operation(Record, kw_only=True):
     `tick` for an optimizer step, and the mark's name (`interpreter`, `torch`, `exit`) for a mark.
     `creates` says that the call makes or empties `path` (open with O_CREAT of a missing file, or with O_TRUNC) or, for
     rename and link, `new_path`. `offset` and `size_bytes` are those of a data write. `thread` is the ordinal of the thread in order of
-    first appearance in this life. `text` is the output written, cut at 400 characters; `stream` is `stdout` or `stderr`.
+    first appearance in this life. `text` is the output written, cut at `TEXT_LIMIT_CHARACTERS`; `stream` is `stdout` or `stderr`.
     """
 
     index: int

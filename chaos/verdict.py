@@ -97,9 +97,7 @@ def judge(  # noqa: PLR0913 - a verdict rests on everything that was asked and s
     )
 
 
-def violations_of(
-    reference: Reference, outcomes: tuple[Outcome, ...], target: Target
-) -> tuple[Violation, ...]:
+def violations_of(reference: Reference, outcomes: tuple[Outcome, ...], target: Target) -> tuple[Violation, ...]:
     """Return every broken rule in `outcomes`, before findings are made of them."""
     return tuple(
         violation for check in ALL_CHECKS.values() for violation in check(reference, outcomes, target).violations

@@ -19,9 +19,8 @@ from chaos.intercept.ledger import Ledger
 from chaos.intercept.memory import Descriptors, TargetGoneError, TargetThread
 from chaos.intercept.notify import Listener, Notification
 from chaos.intercept.syscalls import FICLONE, O_APPEND, O_CLOEXEC, this_machine
-from chaos.model import Operation, OperationKind, Record
+from chaos.model import TEXT_LIMIT_CHARACTERS, Operation, OperationKind, Record
 
-_TEXT_LIMIT: Final = 400
 _OUTPUT_LIMIT_BYTES: Final = 64 << 20
 _OUTSIDE_LIMIT: Final = 200
 _QUIET_OUTSIDE: Final = ("/dev/", "/proc/", "/sys/")
@@ -167,14 +166,14 @@ class Session:
     def _sink_operation(self, thread: TargetThread, call: Call, sink: str) -> Operation | None:
         """Build the operation of a write to standard output, standard error or the ticks."""
         data = b"".join(
-            thread.read(address, min(length, _TEXT_LIMIT * 40)) for address, length in call.segments[:64]
+            thread.read(address, min(length, TEXT_LIMIT_CHARACTERS)) for address, length in call.segments[:64]
         )
         text = data.decode("utf-8", "replace")
         if sink == "ticks":
             kind = OperationKind.TICK if text.startswith("tick") else OperationKind.MARK
             return self._operation(thread, kind, text.strip().partition(" ")[0] or "mark")
         return self._operation(
-            thread, OperationKind.OUTPUT, "write", stream=sink, text=text[:16000], size_bytes=call.size_bytes
+            thread, OperationKind.OUTPUT, "write", stream=sink, text=text[:TEXT_LIMIT_CHARACTERS], size_bytes=call.size_bytes
         )
 
     def _examine_path(self, notification: Notification, thread: TargetThread, call: Call) -> Pending | None:

@@ -17,7 +17,7 @@ from chaos.lives.intercepted import launch_plan
 from chaos.lives.process import LifeProcess, exit_of
 from chaos.lives.request import LifeRequest, LifeResult, output_tail, prepare_folder, write_log
 from chaos.lives.watch import Watch
-from chaos.model import Evidence, LifeEnd, LifeRecord, Operation, OperationKind
+from chaos.model import TEXT_LIMIT_CHARACTERS, Evidence, LifeEnd, LifeRecord, Operation, OperationKind
 from chaos.states.snapshot import Photographer
 
 _PAUSE_S: Final = 0.001
@@ -160,7 +160,7 @@ class Observer:
         for stream, tail in self._tails.items():
             for line in tail.lines():
                 yield Operation(
-                    index=index, kind=OperationKind.OUTPUT, call="write", stream=stream, text=line[:400]
+                    index=index, kind=OperationKind.OUTPUT, call="write", stream=stream, text=line[:TEXT_LIMIT_CHARACTERS]
                 )
                 index += 1
 

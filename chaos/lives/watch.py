@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
-from chaos.address import Located, Locator
+from chaos.address import EXIT, Located, Locator
+from chaos.lines import LineReader
 from chaos.lives.request import LifeRequest
 from chaos.model import Acknowledgement, Address, CrashPoint, FileState, Operation, OperationKind, Phase
 
@@ -51,9 +51,9 @@ class _Learner:
     """Looks at the checkpoints at every operation that may turn out to acknowledge a save, if a file changed since."""
 
     def __init__(self, request: LifeRequest, checkpoints: Callable[[], tuple[FileState, ...]]) -> None:
-        """Look through `checkpoints` at ticks, and at output that matches the target's patterns."""
+        """Look through `checkpoints` at ticks, step lines, acknowledgements, the exit, and when a file is made anew."""
         self._checkpoints = checkpoints
-        self._patterns = (re.compile(request.target.saved), re.compile(request.target.step))
+        self._lines = LineReader(request.target)
         self._is_changed = False
 
     def look(self, operation: Operation) -> tuple[Acknowledgement, ...]:
@@ -62,13 +62,17 @@ class _Learner:
             is_next = self._is_changed and operation.creates
             self._is_changed = True
             return self._photograph(operation) if is_next else ()
-        is_candidate = operation.kind is OperationKind.TICK or any(
-            pattern.search(line) for pattern in self._patterns for line in operation.text.splitlines()
-        )
-        if not is_candidate or not self._is_changed:
+        if not self._is_candidate(operation) or not self._is_changed:
             return ()
         self._is_changed = False
         return self._photograph(operation)
+
+    def _is_candidate(self, operation: Operation) -> bool:
+        """Tell whether an operation that changes no file may acknowledge a save."""
+        if operation.kind is OperationKind.OUTPUT:
+            reading = self._lines.read(operation.stream, operation.text)
+            return bool(reading.steps or reading.acknowledged)
+        return operation.kind is OperationKind.TICK or operation.call == EXIT
 
     def _photograph(self, operation: Operation) -> tuple[Acknowledgement, ...]:
         """Look at the checkpoints now."""

@@ -16,6 +16,7 @@ from chaos.address import STDOUT, TICK
 from chaos.model import CrashPoint, Phase, PlannablePoint, Record, SaveProfile, TargetProfile, Trial, TrialKind
 from chaos.planners.positions import does_steps, is_reachable, relative, saves_resumed_from
 
+_LEAST_BESIDE_A_LONE_KILL = 3
 OPENERS = (Phase.SAVE, Phase.STEP, Phase.STARTUP)
 
 
@@ -97,9 +98,17 @@ def draw_kills(
 def chain(
     course: Course, drawn: Mapping[Phase, Sequence[Kill]], rng: random.Random, *, kills_per_lineage: int
 ) -> tuple[tuple[CrashPoint, ...], ...]:
-    """Chain the drawn kills into lineages of about `kills_per_lineage`; none is left out."""
+    """Chain the drawn kills into lineages of about `kills_per_lineage`; none is left out.
+
+    The first finish kill has a lineage to itself, if there are enough others: what litter grows with the number of kills
+    shows only beside a lineage with a single one.
+    """
     total = sum(len(kills) for kills in drawn.values())
-    ends = max(len(drawn[Phase.STARTUP]), len(drawn[Phase.FINISH]))
+    alone, finish = drawn[Phase.FINISH][:1], drawn[Phase.FINISH][1:]
+    if total <= _LEAST_BESIDE_A_LONE_KILL:
+        alone, finish = [], drawn[Phase.FINISH]
+    total -= len(alone)
+    ends = max(len(drawn[Phase.STARTUP]), len(finish))
     lineages = [_Lineage() for _ in range(max(-(-total // kills_per_lineage), ends))]
     for lineage, kill in zip(lineages, drawn[Phase.STARTUP], strict=False):
         lineage.kills.append(kill)
@@ -107,8 +116,9 @@ def chain(
         _append(course, lineages, kill)
     for kill in drawn[Phase.RECOVERY]:
         _insert_recovery(course, lineages, kill, rng)
-    for kill in drawn[Phase.FINISH]:
+    for kill in finish:
         _append(course, lineages, kill)
+    lineages += [_Lineage(kills=[kill], is_closed=True) for kill in alone]
     return tuple(_crash_points(course, lineage) for lineage in lineages if lineage.kills)
 
 
@@ -209,7 +219,7 @@ def _resumed_after(course: Course, resumed_from: SaveProfile | None, kill: Kill)
     """Return the save that the life after `kill` resumes from, when the killed one resumed from `resumed_from`."""
     if kill.phase in {Phase.STARTUP, Phase.RECOVERY}:
         return resumed_from
-    return course.resumed_from[kill.place] or resumed_from
+    return course.resumed_from[kill.place]
 
 
 def _crash_points(course: Course, lineage: _Lineage) -> tuple[CrashPoint, ...]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from chaos.address import Acknowledges, Located, Locator
 from chaos.lines import LINE_LIMIT_CHARACTERS, LineReader
-from chaos.model import FileRole, NameRule, Operation, OperationKind, Phase, SaveProfile, Target, TargetProfile
+from chaos.model import TEXT_LIMIT_CHARACTERS, FileRole, NameRule, Operation, OperationKind, Phase, SaveProfile, Target, TargetProfile
 
 TARGET = Target(
     command=("true",), resume_command=("true",), checkpoints=("c*.pt", "k-*"), final=("w.pt",), ignore=("*.log",)
@@ -281,9 +281,9 @@ def test_streams_have_lines_of_their_own() -> None:
 
 
 def test_text_that_was_cut_ends_its_line() -> None:
-    """What followed the 400th character is unknown, so the next write begins a line."""
+    """What followed the cut is unknown, so the next write begins a line."""
     reader = LineReader(Target(command=(), resume_command=(), checkpoints=(), final=(), step=r"^step (\d+)", saved=""))
-    assert reader.read("stdout", "x" * 400).steps == 0
+    assert reader.read("stdout", "x" * TEXT_LIMIT_CHARACTERS).steps == 0
     assert reader.read("stdout", "step 3\n").steps == 1
 
 

@@ -139,6 +139,13 @@ def test_only_what_both_references_did_once_and_alike_is_plannable() -> None:
     ]
 
 
+def test_what_was_in_another_phase_in_the_other_reference_is_not_plannable() -> None:
+    """A mark that one run passed before its last step line, and the other after it, has no phase to be drawn for."""
+    mark, last = Operation(index=0, kind=OperationKind.MARK, call="evaluation"), out("step 2\n")
+    _, points = learnt([TICK, TICK, last, mark], [TICK, TICK, mark, last])
+    assert [str(point.address) for point in points if point.position == 2] == ["after 2 steps: write #1 of stdout"]
+
+
 @given(*[st.tuples(st.integers(0, 3 * 10**6), st.integers(0, 3 * 10**6))] * 2)
 def test_tears_are_page_boundaries_strictly_inside_both_writes(first: tuple[int, int], second: tuple[int, int]) -> None:
     """A write is torn where it can be in both references: at all boundaries if few, at some from end to end if many."""

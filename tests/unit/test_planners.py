@@ -207,13 +207,14 @@ def test_a_redraw_takes_other_points_and_shorter_lineages() -> None:
 
 
 def test_twenty_kills_are_shared_out_as_documented() -> None:
-    """The default weights give 10, 6, 2, 1 and 1 kills, in lineages of about five."""
+    """The default weights give 10, 6, 2, 1 and 1 kills, in lineages of about five, the finish kill alone in one."""
     reference = made_up()
     trials = draw_schedule(reference.profile, reference.points, kills=20, phases=PHASES, seed=0, first_number=1)
     expected = {Phase.SAVE: 10, Phase.STEP: 6, Phase.RECOVERY: 2, Phase.STARTUP: 1, Phase.FINISH: 1}
     assert phases_of(trials) == expected
-    assert len(trials) == 4
-    assert all(3 <= len(trial.crash_points) <= 7 for trial in trials)
+    assert len(trials) == 5
+    assert all(3 <= len(trial.crash_points) <= 7 for trial in trials[:4])
+    assert [crash.expected_phase for crash in trials[4].crash_points] == [Phase.FINISH]
 
 
 @pytest.mark.parametrize(
@@ -300,6 +301,10 @@ def test_the_save_resumed_from_is_the_newest_published() -> None:
     assert by_address["after 2 steps: tick #1"] == 1
     assert by_address["save 2: openat #1 of c.tmp"] == 1
     assert by_address["after 4 steps: exit #1"] == 2
+    without_rename = made_up(saves=2, every=2, keep=lambda point: point.address.call != "rename")
+    resumes = saves_resumed_from(without_rename.profile, without_rename.points)
+    resumed = {str(point.address): save for point, save in zip(without_rename.points, resumes, strict=True)}
+    assert resumed["save 1: fsync #1 of c.pt"] == reference.profile.saves[0]
     unplanned = msgspec.structs.replace(reference, points=tuple(p for p in reference.points if not p.address.save))
     resumes = saves_resumed_from(unplanned.profile, unplanned.points)
     ordinals = [save.ordinal if save else 0 for save in resumes]
@@ -322,14 +327,13 @@ def test_a_seed_rebuilds_its_schedule_in_every_process() -> None:
     """The schedule of a seed is written down here, so neither the hash seed nor the process can have a part in it."""
     reference = made_up()
     trials = draw_schedule(reference.profile, reference.points, kills=8, phases=PHASES, seed=11, first_number=1)
-    assert [trial.hash_seed for trial in trials] == [5498748, 2612285907]
+    assert [trial.hash_seed for trial in trials] == [5498748, 2612285907, 1937994227]
     words = [[f"{crash.expected_phase} {crash}" for crash in trial.crash_points] for trial in trials]
     assert words == [
         [
             "startup before after 0 steps: write #1 of stdout",
             "save before save 2: rename #1 of c.pt",
             "step before after 8 steps: tick #1",
-            "finish before after 3 steps: writev #1 of stdout",
         ],
         [
             "save before save 1: fsync #1 of c.pt",
@@ -337,6 +341,7 @@ def test_a_seed_rebuilds_its_schedule_in_every_process() -> None:
             "save before save 2: openat #1 of c.tmp",
             "recovery before after 0 steps: interpreter #1",
         ],
+        ["finish before after 12 steps: writev #1 of stdout"],
     ]
     assert trials == draw_schedule(reference.profile, reference.points, kills=8, phases=PHASES, seed=11, first_number=1)
     assert trials != draw_schedule(reference.profile, reference.points, kills=8, phases=PHASES, seed=12, first_number=1)

@@ -1,0 +1,27 @@
+"""Writes its checkpoint through a shared mapping, which no system call shows."""
+
+import json
+import mmap
+import sys
+from pathlib import Path
+
+from training import Training, train
+
+out = Path(sys.argv[1])
+checkpoint = out / "ckpt.json"
+SIZE_BYTES = 1 << 16
+
+
+def save(training: Training) -> None:
+    """Fill the file with spaces to its full length once, then write through memory."""
+    data = json.dumps(training.state()).encode().ljust(SIZE_BYTES)
+    if not checkpoint.exists():
+        checkpoint.write_bytes(b" " * SIZE_BYTES)
+    with checkpoint.open("r+b") as file, mmap.mmap(file.fileno(), SIZE_BYTES) as memory:
+        memory[:] = data
+
+
+training = Training()
+if checkpoint.exists() and checkpoint.read_bytes().strip():
+    training.restore(json.loads(checkpoint.read_bytes()))
+train(out, training, save)
