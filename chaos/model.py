@@ -13,12 +13,19 @@ import msgspec
 
 SCHEMA = 1
 PAGE_BYTES = 4096
+SIGKILL = 9
 TEXT_LIMIT_CHARACTERS = 16384
+# A line that begins with the step, after no more than marks, times, an epoch, or what loggers put there: so not
+# "resumed at step 30". Its group is the step's number.
+DEFAULT_STEP = (
+    r"(?i)^(?:[\W\d_]|(?:debug|info|warn(?:ing)?|root|main|train(?:er|ing)?|epoch|rank)(?![a-z]))*?"
+    r"(?:global[_ ])?step[ =:]*(\d+)"
+)
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of all records: immutable and strict about unknown fields; `kw_only` has to be said again by each subclass."""
+    """Base of all records: immutable, strict about unknown fields; `kw_only` has to be said again by each subclass."""
 
 
 class Phase(StrEnum):
@@ -56,8 +63,7 @@ class Target(Record, kw_only=True):
     checkpoints: tuple[str, ...]
     final: tuple[str, ...]
     ignore: tuple[str, ...] = ()
-    # A line that begins with the step, after no more than marks, times, an epoch or what loggers put there: not "resumed at step 30".
-    step: str = r"(?i)^(?:[\W\d_]|(?:debug|info|warn(?:ing)?|root|main|train(?:er|ing)?|epoch|rank)(?![a-z]))*?(?:global[_ ])?step[ =:]*(\d+)"
+    step: str = DEFAULT_STEP
     saved: str = r"(?i)\bsaved\b.*?\bstep[ =:]*(\d+)"
     verify: tuple[str, ...] = ()
     deadline_s: float = 600.0
@@ -80,12 +86,13 @@ class OperationKind(StrEnum):
 class Operation(Record, kw_only=True):
     """One notified event of a life, in the order of the one clock.
 
-    `path` and `new_path` are relative to the output folder (no leading slash) or absolute outside it.
-    `call` is the system call's name without width suffixes (`openat`, `write`, `writev`, `rename`, …), `write` for output,
-    `tick` for an optimizer step, and the mark's name (`interpreter`, `torch`, `exit`) for a mark.
-    `creates` says that the call makes or empties `path` (open with O_CREAT of a missing file, or with O_TRUNC) or, for
-    rename and link, `new_path`. `offset` and `size_bytes` are those of a data write. `thread` is the ordinal of the thread in order of
-    first appearance in this life. `text` is the output written, cut at `TEXT_LIMIT_CHARACTERS`; `stream` is `stdout` or `stderr`.
+    `path` and `new_path` are relative to the output folder (no leading slash) or absolute outside it. `call` is the
+    system call's name without width suffixes (`openat`, `write`, `writev`, `rename`, …), `write` for output, `tick` for
+    an optimizer step, and the mark's name (`interpreter`, `torch`, `exit`) for a mark. `creates` says that the call
+    makes or empties `path` (open with O_CREAT of a missing file, or with O_TRUNC) or, for rename and link, `new_path`.
+    `offset` and `size_bytes` are those of a data write. `thread` is the ordinal of the thread in order of first
+    appearance in this life. `text` is the output written, cut at `TEXT_LIMIT_CHARACTERS`; `stream` is `stdout` or
+    `stderr`.
     """
 
     index: int
@@ -104,10 +111,11 @@ class Operation(Record, kw_only=True):
 class Address(Record, kw_only=True):
     """A crash point's place, the same in every run: never a time, never a global ordinal.
 
-    Inside a save, `save` is the ordinal of that save *within the life*, from 1, and `tick` is 0. Outside of saves `save` is 0 and `tick` is
-    the number of steps that this life had completed. `file` is the file key (placeholders for tokens that vary), or `stdout`,
-    `stderr`, or empty for ticks and marks. `incarnation` counts how often that file was created anew in this context (0: not created
-    here), `occurrence` counts this call on this incarnation in this context, from 1.
+    Inside a save, `save` is the ordinal of that save *within the life*, from 1, and `tick` is 0. Outside of saves
+    `save` is 0 and `tick` is the number of steps that this life had completed. `file` is the file key (placeholders for
+    tokens that vary), or `stdout`, `stderr`, or empty for ticks and marks. `incarnation` counts how often that file was
+    created anew in this context (0: not created here), `occurrence` counts this call on this incarnation in this
+    context, from 1.
     """
 
     save: int = 0
@@ -128,8 +136,8 @@ class Address(Record, kw_only=True):
 class CrashPoint(Record, kw_only=True):
     """Where one fault of a trial strikes: before the operation at `address`, or inside it.
 
-    With `tear_offset` (a file offset, multiple of 4096) the write at `address` is carried out up to that offset and no further.
-    `expected_phase` is the phase that the planner drew it for. In polled lives, `address` is only approximate.
+    With `tear_offset` (a file offset, multiple of 4096) the write at `address` is carried out up to that offset and no
+    further. `expected_phase` is the phase that the planner drew it for. In polled lives, `address` is only approximate.
     """
 
     address: Address
@@ -155,11 +163,12 @@ class NameRule(Record, kw_only=True):
 
 
 class SaveProfile(Record, kw_only=True):
-    """One save of the reference: ordinal from 1, steps completed when it began, the step it acknowledged, its operations.
+    """One save of the reference, as later saves are expected to be.
 
-    `addresses` are the save's watched operations in their order, `publish` the position in it of the operation that puts the
-    new checkpoint in place (a kill at a later one should resume from this save). `has_several_writers` is true when more than one thread
-    wrote; only then need the order be enforced.
+    `ordinal` counts from 1, `ticks_before` is the number of steps completed when it began, `step` the one it
+    acknowledged. `addresses` are the save's watched operations in their order, `publish` the position in it of the
+    operation that puts the new checkpoint in place (a kill at a later one should resume from this save).
+    `has_several_writers` is true when more than one thread wrote; only then need the order be enforced.
     """
 
     ordinal: int
@@ -173,10 +182,10 @@ class SaveProfile(Record, kw_only=True):
 class TargetProfile(Record, kw_only=True):
     """What the two references taught about the target: all that addresses and plans need.
 
-    `temporaries` are file keys that become a checkpoint or a final file by rename or link; `final_temporaries` those of them that become
-    only a final file, so that a change of one begins no save. `has_steps`: ticks or step lines were
-    seen. `uses_ticks`: the clock is the probe's ticks; otherwise step lines. `total_steps` counts ticks (or step lines) of the whole reference; `last_step` is the
-    largest step number that a step line showed.
+    `temporaries` are file keys that become a checkpoint or a final file by rename or link; `final_temporaries` those of
+    them that become only a final file, so that a change of one begins no save. `has_steps`: ticks or step lines were
+    seen. `uses_ticks`: the clock is the probe's ticks; otherwise step lines. `total_steps` counts ticks (or step lines)
+    of the whole reference; `last_step` is the largest step number that a step line showed.
     """
 
     names: tuple[NameRule, ...] = ()
@@ -193,8 +202,9 @@ class TargetProfile(Record, kw_only=True):
 class PlannablePoint(Record, kw_only=True):
     """A crash point that both references reached: its address in a first life, phase, and position.
 
-    `position` is the number of steps that the reference had completed there. `tears` are the file offsets, multiples of 4096, strictly inside
-    the write (empty for other calls; at most 64 of them, spread evenly). `is_published` tells that the save this point is in had been put in place before it.
+    `position` is the number of steps that the reference had completed there. `tears` are the file offsets, multiples of
+    4096, strictly inside the write (empty for other calls; at most 64 of them, spread evenly). `is_published` tells
+    that the save this point is in had been put in place before it.
     """
 
     address: Address
@@ -230,7 +240,8 @@ class TrialSpec(Record, kw_only=True):
     """All that an executor needs to run one trial: the argument of `chaos trial SPEC --out DIR`.
 
     `varying_leaves` maps a file key to leaf names that differ between the references and are left out of digests.
-    `deadline_s` bounds each life. `reference_final` maps the key of each final file to where the reference's lies, to measure a difference against.
+    `deadline_s` bounds each life. `reference_final` maps the key of each final file to where the reference's lies, to
+    measure a difference against.
     """
 
     schema: int = SCHEMA
@@ -258,10 +269,11 @@ class FileRole(StrEnum):
 class FileState(Record, kw_only=True):
     """One file (or checkpoint folder) of a crash state, as the examiner found it.
 
-    `key` is its canonical name. `is_whole` is None where nobody can tell (unknown format and no verify command); then `reason` says why. `digest` is over
-    tensors and leaves for a whole file, over raw bytes otherwise; hexadecimal. `format` is `torch`, `safetensors`, `npz`, `folder`, `json`, `pickle` or `unknown`.
-    `leaves` (only where asked for) maps each tensor's or leaf's name to its digest; tensors' names begin with nothing special, but
-    `tensor_names` tells which they are.
+    `key` is its canonical name. `is_whole` is None where nobody can tell (unknown format and no verify command); then
+    `reason` says why. `digest` is over tensors and leaves for a whole file, over raw bytes otherwise; hexadecimal.
+    `format` is `torch`, `safetensors`, `npz`, `folder`, `json`, `pickle` or `unknown`. `leaves` (only where asked for)
+    maps each tensor's or leaf's name to its digest; tensors' names begin with nothing special, but `tensor_names` tells
+    which they are.
     """
 
     path: str
@@ -278,7 +290,8 @@ class FileState(Record, kw_only=True):
 class Acknowledgement(Record, kw_only=True):
     """The target said (or showed by going on in the same thread) that a save is done.
 
-    `save` is the ordinal within the life, `step` the number printed (None: none was), `files` the checkpoints as they were at that moment.
+    `save` is the ordinal within the life, `step` the number printed (None: none was), `files` the checkpoints as they
+    were at that moment.
     """
 
     save: int
@@ -290,8 +303,9 @@ class Acknowledgement(Record, kw_only=True):
 class Evidence(Record, kw_only=True):
     """The proof that a kill fired: the root was alive and held at the point, and then ended by our SIGKILL.
 
-    `root_signal` is the signal that the guardian's wait reported (9), `was_alive` that the process was there, blocked in the notified call, right before the kill.
-    `executed_bytes` is what a torn write had carried out. `processes_killed` counts all processes of the life that were killed.
+    `root_signal` is the signal that the guardian's wait reported (9), `was_alive` that the process was there, blocked
+    in the notified call, right before the kill. `executed_bytes` is what a torn write had carried out.
+    `processes_killed` counts all processes of the life that were killed.
     """
 
     crash_point: CrashPoint
@@ -305,7 +319,7 @@ class Evidence(Record, kw_only=True):
     @property
     def is_landed(self) -> bool:
         """Tell whether this is proof of a landed kill."""
-        return self.was_alive and self.root_signal == 9
+        return self.was_alive and self.root_signal == SIGKILL
 
 
 class LifeEnd(StrEnum):
@@ -321,11 +335,13 @@ class LifeEnd(StrEnum):
 class LifeRecord(Record, kw_only=True):
     """What one life did, as observed from outside.
 
-    `first_step` and `last_step` are numbers in step lines (None: no such line); `steps` counts ticks, or step lines where there is no probe.
-    `crash_state` is the output folder after the life, whatever ended it; `state_digest` is the canonical digest over its watched files.
-    `unseen_writers` are files in the folder that the log does not explain; `outside_writes` paths outside of the folder that were opened for writing or changed;
-    `orphans` the command lines of processes that outlived the root by more than the grace. `interrupted_calls` counts notifications lost to signals.
-    `order_releases` counts operations that were let go out of the recorded order. `num_files` counts every file under the output folder.
+    `first_step` and `last_step` are numbers in step lines (None: no such line); `steps` counts ticks, or step lines
+    where there is no probe. `crash_state` is the output folder after the life, whatever ended it; `state_digest` is the
+    canonical digest over its watched files. `unseen_writers` are files in the folder that the log does not explain;
+    `outside_writes` paths outside of the folder that were opened for writing or changed; `orphans` the command lines of
+    processes that outlived the root by more than the grace. `interrupted_calls` counts notifications lost to signals.
+    `order_releases` counts operations that were let go out of the recorded order. `num_files` counts every file under
+    the output folder.
     """
 
     number: int
@@ -372,8 +388,8 @@ class TensorDifference(Record, kw_only=True):
 class Outcome(Record, kw_only=True):
     """What one trial did: its lives in order; the trial ends early when a life fails.
 
-    `unreached` are crash points that the lives never came to (the life ended first). `differences` maps the key of each final file that is not
-    the reference's, bit for bit, to how it differs.
+    `unreached` are crash points that the lives never came to (the life ended first). `differences` maps the key of each
+    final file that is not the reference's, bit for bit, to how it differs.
     """
 
     trial: Trial
@@ -391,9 +407,10 @@ class Outcome(Record, kw_only=True):
 class Reference(Record, kw_only=True):
     """The uninterrupted run that supplies the expected bits; `deterministic` is None until two were compared.
 
-    `final` are the final files of the first reference (role FINAL); `unsafe` the checkpoints that `torch.load(weights_only=True)` refuses.
-    `no_save_final` are those of the run that does not save (None: not run). `acknowledgements` are the control's, whose checkpoints after each
-    save tell later which save a surviving file is of.
+    `final` are the final files of the first reference (role FINAL); `unsafe` the checkpoints that
+    `torch.load(weights_only=True)` refuses. `no_save_final` are those of the run that does not save (None: not run).
+    `acknowledgements` are the control's, whose checkpoints after each save tell later which save a surviving file is
+    of.
     """
 
     outcomes: tuple[Outcome, ...]
@@ -445,7 +462,8 @@ class CheckName(StrEnum):
 class Violation(Record, kw_only=True):
     """One failed rule at one place, as a check returns it: before de-duplication.
 
-    `life` is the ordinal of the life at whose end (or after whose kill) it showed; `step` a step number where one is known.
+    `life` is the ordinal of the life at whose end (or after whose kill) it showed; `step` a step number where one is
+    known.
     """
 
     check: CheckName
@@ -482,7 +500,7 @@ class Finding(Record, kw_only=True):
 class Verdict(StrEnum):
     """What a campaign says; the order of merging is fail, inconclusive, pass."""
 
-    PASS = "pass"
+    PASS = "pass"  # noqa: S105 - a verdict, not a password
     FAIL = "fail"
     INCONCLUSIVE = "inconclusive"
 

@@ -12,18 +12,23 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Final
 
+import msgspec
+
 from chaos.intercept.memory import TargetThread
 from chaos.intercept.notify import Notification
 from chaos.intercept.syscalls import (
     AT_EMPTY_PATH,
     AT_FDCWD,
     AT_REMOVEDIR,
+    AT_SYMLINK_FOLLOW,
     O_ACCMODE,
     O_CREAT,
     O_EXCL,
     O_PATH,
     O_TMPFILE_BIT,
     O_TRUNC,
+    RESOLVE_BENEATH,
+    RESOLVE_IN_ROOT,
     Machine,
 )
 from chaos.model import Record
@@ -46,7 +51,8 @@ class Call(Record, kw_only=True):
     """One decoded call. `name` is without width suffixes; `fd` is the descriptor written to, or -1.
 
     `path` and `new_path` are usable by the supervisor (see `TargetThread.path_argument`); `flags` and `mode` are those of an open. `segments` are
-    (address, length) pairs of the data; `offset` is None for calls that write at the descriptor's own offset.
+    (address, length) pairs of the data; `offset` is None for calls that write at the descriptor's own offset. `is_transfer`: the data come from another
+    descriptor. `resolve`, for openat2 alone, are its rules for the way to the file; they hold from the folder `base` on, along `text`.
     """
 
     name: str
@@ -59,6 +65,10 @@ class Call(Record, kw_only=True):
     segments: tuple[tuple[int, int], ...] = ()
     offset: int | None = None
     size_bytes: int = 0
+    is_transfer: bool = False
+    resolve: int | None = None
+    base: bytes = b""
+    text: bytes = b""
 
 
 _IGNORED: Final = Call(name="", effect=Effect.NONE)
@@ -90,7 +100,9 @@ def _pwrite(thread: TargetThread, a: tuple[int, ...]) -> Call:
 
 def _vector(name: str, thread: TargetThread, a: tuple[int, ...], offset: int | None, flags: int = 0) -> Call:
     """Decode the calls that gather from an array."""
-    segments = tuple(thread.read_vector(a[1], a[2]))
+    segments = thread.read_vector(a[1], a[2])
+    if segments is None:
+        return _IGNORED
     size = sum(length for _, length in segments)
     return Call(
         name=name, effect=Effect.DATA, fd=signed(a[0]), segments=segments, size_bytes=size, offset=offset, flags=flags
@@ -123,9 +135,13 @@ def _transfer(name: str, fd_index: int, size_index: int) -> Decoder:
     """Make a decoder for a call that moves bytes from one descriptor to another."""
 
     def decode(thread: TargetThread, a: tuple[int, int, int, int, int, int]) -> Call:
-        return Call(name=name, effect=Effect.DATA, fd=signed(a[fd_index]), size_bytes=a[size_index])
+        return Call(name=name, effect=Effect.DATA, fd=signed(a[fd_index]), size_bytes=a[size_index], is_transfer=True)
 
     return decode
+
+
+def _clone(thread: TargetThread, a: tuple[int, ...]) -> Call:
+    return Call(name="clone_range", effect=Effect.DATA, fd=signed(a[0]), is_transfer=True)
 
 
 def _by_path(name: str, effect: Effect, *, at: bool) -> Decoder:
@@ -134,6 +150,29 @@ def _by_path(name: str, effect: Effect, *, at: bool) -> Decoder:
     def decode(thread: TargetThread, a: tuple[int, int, int, int, int, int]) -> Call:
         path = thread.path_argument(signed(a[0]), a[1]) if at else thread.path_argument(AT_FDCWD, a[0])
         return Call(name=name, effect=effect, path=path, mode=a[2] if at else a[1])
+
+    return decode
+
+
+def _metadata_at(name: str) -> Decoder:
+    """Make a decoder for a call on the metadata of a path below a folder's descriptor, or of that descriptor itself."""
+
+    def decode(thread: TargetThread, a: tuple[int, int, int, int, int, int]) -> Call:
+        if a[1] == 0 or thread.read_string(a[1]) == b"":
+            return Call(name=name, effect=Effect.METADATA, fd=signed(a[0]))
+        return Call(name=name, effect=Effect.METADATA, path=thread.path_argument(signed(a[0]), a[1]))
+
+    return decode
+
+
+def _mknod(name_index: int) -> Decoder:
+    """Make a decoder for mknod (0) and mknodat (1); device files, which hold no bytes of the folder, are let run."""
+
+    def decode(thread: TargetThread, a: tuple[int, int, int, int, int, int]) -> Call:
+        mode = a[name_index + 1] & 0xFFFFFFFF
+        folder = signed(a[0]) if name_index else AT_FDCWD
+        effect = Effect.METADATA if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) else Effect.NAMES
+        return Call(name="mknod", effect=effect, path=thread.path_argument(folder, a[name_index]), mode=mode)
 
     return decode
 
@@ -148,26 +187,35 @@ def _two_paths(name: str, *, at: bool, flags_index: int | None = None) -> Decode
 
     def decode(thread: TargetThread, a: tuple[int, int, int, int, int, int]) -> Call:
         if at:
-            old, new = thread.path_argument(signed(a[0]), a[1]), thread.path_argument(signed(a[2]), a[3])
+            may_be_empty = name == "link" and bool(signed(a[4]) & AT_EMPTY_PATH)
+            old = thread.path_argument(signed(a[0]), a[1], may_be_empty=may_be_empty)
+            new = thread.path_argument(signed(a[2]), a[3])
         else:
             old, new = thread.path_argument(AT_FDCWD, a[0]), thread.path_argument(AT_FDCWD, a[1])
+        if old is None or new is None:
+            return _IGNORED
         flags = signed(a[flags_index]) if flags_index is not None else 0
         if name == "link" and flags & AT_EMPTY_PATH:
-            flags |= 0x400  # the path now goes through /proc/<id>/fd/N, which must be followed
-            flags &= ~AT_EMPTY_PATH
+            # The path now goes through /proc/<id>/fd/N, which must be followed.
+            flags = (flags | AT_SYMLINK_FOLLOW) & ~AT_EMPTY_PATH
         return Call(name=name, effect=Effect.NAMES, path=old, new_path=new, flags=flags)
 
     return decode
 
 
 def _symlink(thread: TargetThread, a: tuple[int, ...]) -> Call:
-    content = thread.read_string(a[0])
-    return Call(name="symlink", effect=Effect.NAMES, path=content, new_path=thread.path_argument(AT_FDCWD, a[1]))
+    return _linking(thread.read_string(a[0]), thread.path_argument(AT_FDCWD, a[1]))
 
 
 def _symlinkat(thread: TargetThread, a: tuple[int, ...]) -> Call:
-    content = thread.read_string(a[0])
-    return Call(name="symlink", effect=Effect.NAMES, path=content, new_path=thread.path_argument(signed(a[1]), a[2]))
+    return _linking(thread.read_string(a[0]), thread.path_argument(signed(a[1]), a[2]))
+
+
+def _linking(content: bytes | None, new: bytes | None) -> Call:
+    """Decode a symlink: `path` is what it will say, `new_path` its name."""
+    if not content or new is None:
+        return _IGNORED
+    return Call(name="symlink", effect=Effect.NAMES, path=content, new_path=new)
 
 
 def _opening(path: bytes | None, flags: int, mode: int) -> Call:
@@ -191,10 +239,16 @@ def _openat(thread: TargetThread, a: tuple[int, ...]) -> Call:
 
 def _openat2(thread: TargetThread, a: tuple[int, ...]) -> Call:
     how = thread.read(a[2], 24)
-    flags, mode = int.from_bytes(how[0:8], "little"), int.from_bytes(how[8:16], "little")
-    if not flags & (O_ACCMODE | O_CREAT | O_TRUNC | O_TMPFILE_BIT):
+    flags, mode, resolve = (int.from_bytes(how[start : start + 8], "little") for start in (0, 8, 16))
+    text = thread.read_string(a[1])
+    if not text or not flags & (O_ACCMODE | O_CREAT | O_TRUNC | O_TMPFILE_BIT):
         return _IGNORED
-    return _opening(thread.path_argument(signed(a[0]), a[1]), flags, mode)
+    base = thread.folder(signed(a[0]))
+    path = thread.path_argument(signed(a[0]), a[1])
+    if base is not None and resolve & (RESOLVE_BENEATH | RESOLVE_IN_ROOT):
+        path = base + b"/" + text.lstrip(b"/")
+    opening = _opening(path, flags, mode)
+    return msgspec.structs.replace(opening, mode=mode, resolve=resolve, base=base or b"", text=text)
 
 
 def _mmap(thread: TargetThread, a: tuple[int, ...]) -> Call:
@@ -230,7 +284,7 @@ _DECODERS: Final[dict[str, Decoder]] = {
     "sendfile": _transfer("sendfile", 0, 3),
     "splice": _transfer("splice", 2, 4),
     "copy_file_range": _transfer("copy_file_range", 2, 4),
-    "ioctl": _by_fd("clone_range", Effect.DATA),
+    "ioctl": _clone,
     "ftruncate": _ftruncate,
     "fallocate": _fallocate,
     "truncate": _truncate,
@@ -251,8 +305,8 @@ _DECODERS: Final[dict[str, Decoder]] = {
     "rmdir": _by_path("rmdir", Effect.NAMES, at=False),
     "mkdir": _by_path("mkdir", Effect.NAMES, at=False),
     "mkdirat": _by_path("mkdir", Effect.NAMES, at=True),
-    "mknod": _by_path("mknod", Effect.METADATA, at=False),
-    "mknodat": _by_path("mknod", Effect.METADATA, at=True),
+    "mknod": _mknod(0),
+    "mknodat": _mknod(1),
     "fsync": _by_fd("fsync", Effect.SYNC),
     "fdatasync": _by_fd("fdatasync", Effect.SYNC),
     "sync_file_range": _by_fd("sync_file_range", Effect.METADATA),
@@ -265,7 +319,7 @@ _DECODERS: Final[dict[str, Decoder]] = {
         for name in ("chmod", "chown", "lchown", "utime", "utimes", "setxattr", "lsetxattr", "removexattr", "lremovexattr")
     },
     **{
-        name: _by_path(short, Effect.METADATA, at=True)
+        name: _metadata_at(short)
         for name, short in (
             ("fchmodat", "chmod"),
             ("fchmodat2", "chmod"),
@@ -284,6 +338,16 @@ def decode(machine: Machine, thread: TargetThread, notification: Notification) -
     """
     decoder = _DECODERS.get(machine.names.get(notification.number, ""))
     return _IGNORED if decoder is None else decoder(thread, notification.arguments)
+
+
+def follows_links(call: Call) -> bool:
+    """Tell whether the last part of a call's first path is followed where it is a symbolic link."""
+    if call.effect is Effect.OPEN:
+        is_new = call.flags & O_CREAT and call.flags & O_EXCL
+        return not is_new and not call.flags & os.O_NOFOLLOW
+    if call.name == "link":
+        return bool(call.flags & AT_SYMLINK_FOLLOW)
+    return call.name == "truncate" or call.effect is Effect.METADATA
 
 
 def will_change(call: Call) -> bool:

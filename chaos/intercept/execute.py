@@ -10,13 +10,14 @@ from __future__ import annotations
 import errno
 import mmap
 import os
+import struct
 from collections.abc import Iterator
 from typing import Final
 
 from chaos.intercept.decode import Call
 from chaos.intercept.memory import TargetThread, raw_syscall
 from chaos.intercept.notify import Notification
-from chaos.intercept.syscalls import AT_FDCWD, AT_REMOVEDIR, FICLONE, O_CLOEXEC, Machine
+from chaos.intercept.syscalls import AT_FDCWD, AT_REMOVEDIR, FICLONE, O_CLOEXEC, O_PATH, Machine
 
 _BUFFER_BYTES: Final = 1 << 20
 _WRITE_LIMIT: Final = 0x7FFFF000  # write(2): the most that one call transfers
@@ -33,18 +34,16 @@ class Executor:
     def write(self, thread: TargetThread, call: Call, fd: int, limit: int | None = None) -> int:
         """Write the call's data, at most `limit` bytes of it, to `fd`, a copy of the target's descriptor."""
         wanted = min(call.size_bytes, _WRITE_LIMIT) if limit is None else limit
-        if wanted == 0:
-            return 0
         done = 0
-        for chunk in self._chunks(thread, call, wanted):
+        for chunk in self._chunks(thread, call, wanted) if wanted else (memoryview(b""),):
             try:
-                written = os.write(fd, chunk) if call.offset is None else os.pwrite(fd, chunk, call.offset + done)
+                written = _write_chunk(call, fd, chunk, done)
             except OSError as error:
                 return done or -(error.errno or errno.EIO)
             done += written
             if written < len(chunk):
                 break
-        return done or -errno.EFAULT
+        return done if done or not wanted else -errno.EFAULT
 
     def _chunks(self, thread: TargetThread, call: Call, wanted: int) -> Iterator[memoryview]:
         """Yield the target's data gathered into the buffer, full except for the last."""
@@ -102,9 +101,7 @@ class Executor:
 
     def change_names(self, thread: TargetThread, call: Call) -> int:
         """Carry out a call that makes, moves or removes names (or truncates by name)."""
-        if call.path is None or (call.name in ("rename", "link", "symlink") and call.new_path is None):
-            return -errno.EFAULT
-        path, new = call.path, call.new_path or b""
+        path, new = call.path or b"", call.new_path or b""
         match call.name:
             case "rename":
                 return raw_syscall(self._numbers["renameat2"], AT_FDCWD, path, AT_FDCWD, new, call.flags)
@@ -119,13 +116,38 @@ class Executor:
             case "mkdir":
                 os.umask(thread.umask())
                 return raw_syscall(self._numbers["mkdirat"], AT_FDCWD, path, call.mode)
+            case "mknod":
+                os.umask(thread.umask())
+                return raw_syscall(self._numbers["mknodat"], AT_FDCWD, path, call.mode, 0)
             case _:
                 return raw_syscall(self._numbers["truncate"], path, call.size_bytes)
 
     def open(self, thread: TargetThread, call: Call) -> int:
         """Open as the target would; return our descriptor (to be handed over) or a negative errno."""
         os.umask(thread.umask())
+        if call.resolve is not None:
+            return self._open_by_rules(call, call.resolve)
         return raw_syscall(self._numbers["openat"], AT_FDCWD, call.path or b"", call.flags | O_CLOEXEC, call.mode)
+
+    def _open_by_rules(self, call: Call, resolve: int) -> int:
+        """Carry out openat2, whose rules for the way to the file hold from the target's own folder on."""
+        how = struct.pack("=QQQ", call.flags | O_CLOEXEC, call.mode, resolve)
+        if not call.base:
+            return raw_syscall(self._numbers["openat2"], AT_FDCWD, call.text, how, len(how))
+        folder = raw_syscall(self._numbers["openat"], AT_FDCWD, call.base, O_PATH | O_CLOEXEC)
+        if folder < 0:
+            return folder
+        try:
+            return raw_syscall(self._numbers["openat2"], folder, call.text, how, len(how))
+        finally:
+            os.close(folder)
+
+
+def _write_chunk(call: Call, fd: int, chunk: memoryview, done: int) -> int:
+    """Write the next chunk of a call, `done` bytes of which are written."""
+    if call.name == "pwritev" and call.flags:
+        return os.pwritev(fd, [chunk], -1 if call.offset is None else call.offset + done, call.flags)
+    return os.write(fd, chunk) if call.offset is None else os.pwrite(fd, chunk, call.offset + done)
 
 
 class _Offset:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 
 class _Seen(NamedTuple):
-    """The last known size and modification time of a file; a time of -1 is not compared."""
+    """The last known size and modification time of a file; one of -1 is not compared."""
 
     size_bytes: int
     modified_ns: int
@@ -36,7 +36,7 @@ class Ledger:
         """Remember a file as it is right after a call of ours on it."""
         self._seen[state.st_dev, state.st_ino] = _Seen(state.st_size, state.st_mtime_ns)
 
-    def note_path(self, path: str | bytes) -> None:
+    def note_path(self, path: bytes) -> None:
         """Remember the file at `path`, if there is one."""
         try:
             self.note(os.stat(path, follow_symlinks=False))
@@ -47,6 +47,17 @@ class Ledger:
         """Stop comparing the modification time of a file: the target may set it itself."""
         self._seen[state.st_dev, state.st_ino] = _Seen(state.st_size, -1)
 
+    def loosen_path(self, path: bytes) -> None:
+        """Stop comparing the modification time of the file at `path`, if there is one."""
+        try:
+            self.loosen(os.stat(path))
+        except OSError:
+            return
+
+    def excuse(self, state: os.stat_result) -> None:
+        """Compare nothing of a file until it is noted again: a known call is under way on it whose end will not be seen."""
+        self._seen[state.st_dev, state.st_ino] = _Seen(-1, -1)
+
     def map(self, state: os.stat_result) -> None:
         """Remember that a file is mapped so that it can be written without any call."""
         self._mapped.add((state.st_dev, state.st_ino))
@@ -56,14 +67,16 @@ class Ledger:
         return tuple(sorted(path for path, state in self._walk() if not self._is_explained(state)))
 
     def _is_explained(self, state: os.stat_result) -> bool:
-        """Compare one file with what was noted."""
+        """Compare one file with what was noted; a socket, a FIFO or a device holds no bytes of the folder."""
+        if stat.S_IFMT(state.st_mode) not in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK):
+            return True
         identity = (state.st_dev, state.st_ino)
         seen = self._seen.get(identity)
         if seen is None or identity in self._mapped:
             return False
         if not stat.S_ISREG(state.st_mode):
             return True
-        return state.st_size == seen.size_bytes and seen.modified_ns in (-1, state.st_mtime_ns)
+        return seen.size_bytes in (-1, state.st_size) and seen.modified_ns in (-1, state.st_mtime_ns)
 
     def _walk(self) -> Iterator[tuple[str, os.stat_result]]:
         """Yield every entry below the folder with its state, not following links."""

@@ -11,6 +11,8 @@ from typing import Final
 from chaos.intercept.syscalls import AT_FDCWD, this_machine
 
 _PATH_LIMIT: Final = 4096
+_VECTOR_LIMIT: Final = 1024
+_STREAMS: Final = (b"/dev/stdin", b"/dev/stdout", b"/dev/stderr")
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -63,6 +65,8 @@ class TargetThread:
             raise TargetGoneError from error
         try:
             os.pwrite(fd, data, address)
+        except OSError:
+            return  # unwritable memory: the kernel itself would have failed with EFAULT after the transfer
         finally:
             os.close(fd)
 
@@ -79,26 +83,41 @@ class TargetThread:
                 return None
         return None
 
-    def read_vector(self, address: int, count: int) -> list[tuple[int, int]]:
-        """Return the `struct iovec` array at `address` as (base, length) pairs."""
-        data = self.read(address, 16 * min(count, 1024))
-        return [(base, length) for base, length in struct.iter_unpack("=QQ", data[: len(data) // 16 * 16])]
+    def read_vector(self, address: int, count: int) -> tuple[tuple[int, int], ...] | None:
+        """Return the `struct iovec` array at `address` as (base, length) pairs; None for what the kernel refuses, too (writev(2))."""
+        if count > _VECTOR_LIMIT:
+            return None
+        data = self.read(address, 16 * count)
+        return tuple(struct.iter_unpack("=QQ", data)) if len(data) == 16 * count else None
+
+    def read_segments(self, segments: tuple[tuple[int, int], ...], limit_bytes: int) -> bytes:
+        """Return the data at (address, length) pairs, at most `limit_bytes` of it."""
+        data = bytearray()
+        for address, length in segments:
+            if len(data) >= limit_bytes:
+                break
+            data += self.read(address, min(length, limit_bytes - len(data)))
+        return bytes(data)
 
     def process_id(self) -> int:
         """Return the id of the process that the thread belongs to."""
-        return int(self._status("Tgid:"))
+        return int(self._status("Tgid:")[0])
 
     def umask(self) -> int:
         """Return the process's file mode creation mask."""
-        return int(self._status("Umask:"), 8)
+        return int(self._status("Umask:")[0], 8)
 
-    def _status(self, field: str) -> str:
-        """Return one field of /proc/<id>/status."""
+    def credentials(self) -> tuple[int, int]:
+        """Return the user and group with whose rights the thread touches files."""
+        return int(self._status("Uid:")[3]), int(self._status("Gid:")[3])
+
+    def _status(self, field: str) -> list[str]:
+        """Return the values of one field of /proc/<id>/status."""
         try:
             with open(f"/proc/{self.thread_id}/status", encoding="ascii", errors="replace") as status:
                 for line in status:
                     if line.startswith(field):
-                        return line.split()[1]
+                        return line.split()[1:]
         except OSError as error:
             raise TargetGoneError from error
         raise TargetGoneError
@@ -110,25 +129,40 @@ class TargetThread:
         except OSError:
             return ""
 
-    def path_argument(self, directory_fd: int, address: int) -> bytes | None:
+    def folder(self, directory_fd: int) -> bytes | None:
+        """Return a path to the folder that relative names start from; None where there is no such descriptor."""
+        if directory_fd == AT_FDCWD:
+            return b"/proc/%d/cwd" % self.thread_id
+        path = b"/proc/%d/fd/%d" % (self.thread_id, directory_fd)
+        return path if os.path.lexists(path) else None
+
+    def path_argument(self, directory_fd: int, address: int, *, may_be_empty: bool = False) -> bytes | None:
         """Return the path at `address` in a form that this process can use, without changing what it names.
 
         Relative paths go through /proc/<id>/cwd or /proc/<id>/fd/N, so that symbolic links and renamed folders mean the same; /proc/self
-        is the target's. None where the memory is not readable.
+        is the target's. None for what the kernel refuses without looking at any file: memory that is not readable, an empty path, a
+        descriptor that is none.
         """
         text = self.read_string(address)
-        if text is None:
+        if text is None or (not text and not may_be_empty):
             return None
+        if text.startswith(b"/"):
+            return self._absolute(text)
+        start = self.folder(directory_fd)
+        if start is None or not text:
+            return start
+        return start + b"/" + text
+
+    def _absolute(self, text: bytes) -> bytes:
+        """Return an absolute path with its aliases of the target's own entries in /proc replaced."""
         for alias, own in ((b"/proc/self", self.process_id), (b"/proc/thread-self", lambda: self.thread_id)):
             if text == alias or text.startswith(alias + b"/"):
                 return b"/proc/%d" % own() + text[len(alias) :]
+        if text in _STREAMS:
+            return b"/proc/%d/fd/%d" % (self.thread_id, _STREAMS.index(text))
         if text.startswith(b"/dev/fd/"):
             return b"/proc/%d/fd/" % self.thread_id + text[len(b"/dev/fd/") :]
-        if text.startswith(b"/"):
-            return text
-        base = b"cwd" if directory_fd == AT_FDCWD else b"fd/%d" % directory_fd
-        start = b"/proc/%d/" % self.thread_id + base
-        return start + b"/" + text if text else start
+        return text
 
 
 class Descriptors:

@@ -6,70 +6,71 @@ happens, which is what a strike is.
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from chaos.intercept.decode import Call, Effect, decode, will_change
-from chaos.intercept.execute import Executor
+import msgspec
+
+from chaos.intercept.decode import Call, Effect, decode, follows_links, will_change
 from chaos.intercept.ledger import Ledger
 from chaos.intercept.memory import Descriptors, TargetGoneError, TargetThread
 from chaos.intercept.notify import Listener, Notification
-from chaos.intercept.syscalls import FICLONE, O_APPEND, O_CLOEXEC, this_machine
-from chaos.model import TEXT_LIMIT_CHARACTERS, Operation, OperationKind, Record
+from chaos.intercept.pending import Pending, Sinks
+from chaos.intercept.perform import Performer
+from chaos.intercept.places import Places
+from chaos.intercept.spelling import spell
+from chaos.intercept.syscalls import O_APPEND, X32_BIT, this_machine
+from chaos.model import Operation, OperationKind
 
-_OUTPUT_LIMIT_BYTES: Final = 64 << 20
-_OUTSIDE_LIMIT: Final = 200
-_QUIET_OUTSIDE: Final = ("/dev/", "/proc/", "/sys/")
-
-
-class Sinks(Record, kw_only=True):
-    """The files that stand for the target's standard output and error and the probe's ticks; paths made before the life."""
-
-    stdout: Path
-    stderr: Path
-    ticks: Path
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pending:
-    """A held call that would change something the log is about; `operation` is what it would be logged as."""
-
-    notification: Notification
-    thread: TargetThread
-    call: Call
-    operation: Operation
-    fd: int = -1
+_TEXT_LIMIT: Final = 16000
+_MAKERS: Final = ("openat", "rename", "link", "symlink", "mkdir", "mknod")
+_RWF_APPEND: Final = 0x10
 
 
 class Session:
     """One life's calls, from the first to the strike or the end."""
 
-    def __init__(self, listener_fd: int, *, root_pid: int, out: Path, sinks: Sinks, private: tuple[Path, ...]) -> None:
-        """Watch `out`; changes below `private` folders (ours) are not reported as outside."""
+    def __init__(  # noqa: PLR0913 - one life's fixed circumstances
+        self,
+        listener_fd: int,
+        *,
+        root_pid: int,
+        out: Path,
+        sinks: Sinks,
+        private: tuple[Path, ...],
+        is_killable_only: bool,
+    ) -> None:
+        """Watch `out`; changes below `private` folders (ours) are not reported as outside.
+
+        `is_killable_only`: a call that was received is withdrawn by its thread's death alone, never by a signal handler (Linux 5.19).
+        """
         self.fd = listener_fd
         self.log: list[Operation] = []
-        self.outside_writes: dict[str, None] = {}
         self.foreign_calls = 0
         self.interrupted_calls = 0
         self._machine = this_machine()
         self._listener = Listener(listener_fd)
         self._descriptors = Descriptors()
-        self._executor = Executor(self._machine)
         self._ledger = Ledger(out)
-        self._out = os.path.realpath(out)
-        self._private = tuple(os.path.realpath(path) + "/" for path in private)
+        self._places = Places(out, private)
+        self._performer = Performer(self._machine, self._listener, self._descriptors, self._ledger)
         self._root_pid = root_pid
+        self._is_killable_only = is_killable_only
+        self._is_exiting = False
         self._namespace = os.readlink("/proc/self/ns/mnt")
         self._threads: dict[int, int] = {}
-        self._foreign_threads: dict[int, bool] = {}
+        self._copies: set[int] = set()
         self._sinks = {
             _identity(os.stat(path)): name
             for name, path in (("stdout", sinks.stdout), ("stderr", sinks.stderr), ("ticks", sinks.ticks))
         }
+
+    @property
+    def outside_writes(self) -> tuple[str, ...]:
+        """Return the paths outside of the folder that the target wrote to."""
+        return tuple(self._places.outside_writes)
 
     # --- taking the next call ---------------------------------------------------------------------
 
@@ -77,7 +78,8 @@ class Session:
         """Take one notification; return it if the log is about it, else let it run and return None."""
         notification = self._listener.receive()
         if notification is None:
-            self.interrupted_calls += 1
+            # A thread that ends with its process withdraws its call too, and that is no interruption.
+            self.interrupted_calls += not self._is_exiting
             return None
         thread = TargetThread(notification.thread_id)
         try:
@@ -87,36 +89,26 @@ class Session:
         if pending is None:
             self._listener.let_run(notification)
             return None
-        if not self._listener.is_pending(notification):
-            self._release(pending)
-            self.interrupted_calls += 1
+        if not self.is_pending(pending):
+            self.withdraw(pending)
             return None
         return pending
 
     def _examine(self, notification: Notification, thread: TargetThread) -> Pending | None:
         """Decode a call and build the operation that it would be; None where the log is not about it."""
-        if notification.audit_arch != self._machine.audit_arch or notification.number >= 0x40000000:
+        if notification.audit_arch != self._machine.audit_arch or notification.number >= X32_BIT:
             self.foreign_calls += 1
             return None
         call = decode(self._machine, thread, notification)
         if call.effect is Effect.NONE:
             return None
-        if self._is_foreign(thread):
-            self.foreign_calls += 1
-            return None
         if call.effect is Effect.EXIT:
             return self._examine_exit(notification, thread, call)
         if call.fd >= 0:
             return self._examine_descriptor(notification, thread, call)
-        return self._examine_path(notification, thread, call)
-
-    def _is_foreign(self, thread: TargetThread) -> bool:
-        """Tell whether the thread sees other files under the same names (a mount namespace or root of its own)."""
-        known = self._foreign_threads.get(thread.thread_id)
-        if known is None:
-            known = thread.link("ns/mnt") != self._namespace or thread.link("root") != "/"
-            self._foreign_threads[thread.thread_id] = known
-        return known
+        if call.path is not None:
+            return self._examine_path(notification, thread, call, call.path)
+        return None
 
     def _examine_exit(self, notification: Notification, thread: TargetThread, call: Call) -> Pending | None:
         """The end of the root process is a mark; other processes come and go."""
@@ -126,17 +118,18 @@ class Session:
         return Pending(notification=notification, thread=thread, call=call, operation=operation)
 
     def _examine_descriptor(self, notification: Notification, thread: TargetThread, call: Call) -> Pending | None:
-        """Build the operation of a call on a descriptor."""
+        """Build the operation of a call on a descriptor. The descriptor itself says which file it is, whatever the caller sees."""
         fd = self._descriptors.copy(thread, call.fd)
         if fd < 0:
             return None
+        self._copies.add(fd)
         try:
             operation = self._descriptor_operation(thread, call, fd)
         except BaseException:
-            os.close(fd)
+            self._close_copy(fd)
             raise
         if operation is None:
-            os.close(fd)
+            self._close_copy(fd)
             return None
         return Pending(notification=notification, thread=thread, call=call, operation=operation, fd=fd)
 
@@ -148,14 +141,14 @@ class Session:
             return self._sink_operation(thread, call, sink)
         if not stat.S_ISREG(state.st_mode) and not stat.S_ISDIR(state.st_mode):
             return None
-        name = os.readlink(f"/proc/self/fd/{fd}").removesuffix(" (deleted)")
-        path = self._inside(name)
+        name = self._places.of_descriptor(fd)
+        path = self._places.inside(name)
         if path is None:
             if call.effect is Effect.DATA:
-                self._list_outside(name)
+                self._places.list_outside(name)
             return None
         if call.effect is Effect.SHARED_MAPPING:
-            if _is_writable(fd):
+            if _open_flags(fd) & os.O_ACCMODE == os.O_RDWR:
                 self._ledger.map(state)
             return None
         offset = _write_offset(call, fd, state)
@@ -164,30 +157,35 @@ class Session:
         )
 
     def _sink_operation(self, thread: TargetThread, call: Call, sink: str) -> Operation | None:
-        """Build the operation of a write to standard output, standard error or the ticks."""
-        data = b"".join(
-            thread.read(address, min(length, TEXT_LIMIT_CHARACTERS)) for address, length in call.segments[:64]
-        )
-        text = data.decode("utf-8", "replace")
+        """Build the operation of a write to standard output, standard error or the ticks; what else is done to them is not on the clock."""
+        if not call.segments and not call.is_transfer:
+            return None
+        text = thread.read_segments(call.segments, _TEXT_LIMIT).decode("utf-8", "replace")
         if sink == "ticks":
             kind = OperationKind.TICK if text.startswith("tick") else OperationKind.MARK
             return self._operation(thread, kind, text.strip().partition(" ")[0] or "mark")
         return self._operation(
-            thread, OperationKind.OUTPUT, "write", stream=sink, text=text[:TEXT_LIMIT_CHARACTERS], size_bytes=call.size_bytes
+            thread, OperationKind.OUTPUT, "write", stream=sink, text=text, size_bytes=call.size_bytes
         )
 
-    def _examine_path(self, notification: Notification, thread: TargetThread, call: Call) -> Pending | None:
+    def _examine_path(
+        self, notification: Notification, thread: TargetThread, call: Call, path: bytes
+    ) -> Pending | None:
         """Build the operation of a call on names."""
-        if call.effect is Effect.OPEN and not will_change(call):
-            self._note_plain_open(call)
+        if self._is_elsewhere(thread):
+            self.foreign_calls += 1
             return None
-        named = call.new_path if call.name == "symlink" else call.path
-        old = self._resolve(named)
-        new = self._resolve(call.new_path) if call.name in ("rename", "link") else ""
-        inside_old, inside_new = self._inside(old), self._inside(new)
+        if call.effect is Effect.OPEN and not will_change(call):
+            self._note_plain_open(path)
+            return None
+        old, new = self._names(call, path)
+        inside_old, inside_new = self._places.inside(old), self._places.inside(new)
         if inside_old is None and inside_new is None:
             for name in (old, new):
-                self._list_outside(name)
+                self._places.list_outside(name)
+            return None
+        if thread.credentials() != self._credentials():
+            self.foreign_calls += 1
             return None
         operation = self._operation(
             thread,
@@ -195,144 +193,98 @@ class Session:
             call.name,
             path=old if inside_old is None else inside_old,
             new_path=new if inside_new is None else inside_new,
-            creates=call.name in ("openat", "rename", "link", "symlink", "mkdir", "mknod"),
+            creates=call.name in _MAKERS,
         )
         return Pending(notification=notification, thread=thread, call=call, operation=operation)
 
-    def _note_plain_open(self, call: Call) -> None:
+    def _names(self, call: Call, path: bytes) -> tuple[str, str]:
+        """Return the real names that a call is about; a symbolic link has one alone, since what it says is no file yet."""
+        if call.name == "symlink":
+            return self._places.resolve(call.new_path or b"", follows=False), ""
+        new = "" if call.new_path is None else self._places.resolve(call.new_path, follows=False)
+        return self._places.resolve(path, follows=follows_links(call)), new
+
+    def _is_elsewhere(self, thread: TargetThread) -> bool:
+        """Tell whether the thread sees other files under the same names (a mount namespace or root of its own), now."""
+        return thread.link("ns/mnt") != self._namespace or thread.link("root") != "/"
+
+    def _credentials(self) -> tuple[int, int]:
+        """Return whom this process acts for: calls on names of another user must not be made with our rights."""
+        return os.geteuid(), os.getegid()
+
+    def _note_plain_open(self, path: bytes) -> None:
         """List a file outside of the folder that is opened for writing."""
-        name = self._resolve(call.path)
-        if self._inside(name) is None and os.path.isfile(name):
-            self._list_outside(name)
+        name = self._places.resolve(path, follows=True)
+        if self._places.inside(name) is None and os.path.isfile(name):
+            self._places.list_outside(name)
 
     # --- what a strike or the caller does with it ---------------------------------------------------
 
     def commit(self, pending: Pending) -> bool:
         """Carry the call out, answer it and log it; False where the target was no longer waiting."""
+        self._is_exiting |= pending.call.effect is Effect.EXIT
         try:
-            is_answered = self._carry_out(pending)
+            is_answered = self._performer.perform(pending)
         except TargetGoneError:
             return False
         finally:
-            self._release(pending)
-        if not is_answered:
+            self.abandon(pending)
+        if not is_answered and not self._is_killable_only:
             self.interrupted_calls += 1
         self.log.append(pending.operation)
         return is_answered
 
     def tear(self, pending: Pending, file_offset: int) -> int:
         """Carry out a write only up to `file_offset` and leave the call unanswered; return the bytes written."""
-        limit = file_offset - pending.operation.offset
-        done = self._executor.write(pending.thread, pending.call, pending.fd, limit)
-        self._ledger.note(os.fstat(pending.fd))
-        self._release(pending)
-        return max(done, 0)
+        try:
+            return self._performer.write_part(pending, file_offset - pending.operation.offset)
+        except TargetGoneError:
+            return 0
+        finally:
+            self.abandon(pending)
 
     def is_pending(self, pending: Pending) -> bool:
         """Tell whether the target still waits in this call, and so is alive."""
         return self._listener.is_pending(pending.notification)
 
+    def withdraw(self, pending: Pending) -> None:
+        """Drop a call that nobody waits for any more."""
+        self.interrupted_calls += not self._is_killable_only
+        self.abandon(pending)
+
+    def abandon(self, pending: Pending) -> None:
+        """Give up our copy of the descriptor; the call itself stays as it is."""
+        if pending.fd in self._copies:
+            self._close_copy(pending.fd)
+
+    def renumbered(self, pending: Pending) -> Pending:
+        """Return a call that was held back, with the number that it would be logged under now."""
+        if pending.operation.index == len(self.log):
+            return pending
+        operation = msgspec.structs.replace(pending.operation, index=len(self.log))
+        return Pending(
+            notification=pending.notification,
+            thread=pending.thread,
+            call=pending.call,
+            operation=operation,
+            fd=pending.fd,
+        )
+
     def unexplained(self) -> tuple[str, ...]:
         """Return the files in the folder that the log does not explain; call it when nothing runs any more."""
-        return self._ledger.unexplained()
+        return tuple(spell(name) for name in self._ledger.unexplained())
 
     def close(self) -> None:
-        """Give up the listener and the pidfds."""
+        """Give up the listener, the pidfds and the copies of descriptors."""
+        for fd in list(self._copies):
+            self._close_copy(fd)
         self._descriptors.close()
         os.close(self.fd)
 
-    def _carry_out(self, pending: Pending) -> bool:
-        """Do what the call does and answer it."""
-        call, notification, thread = pending.call, pending.notification, pending.thread
-        if pending.operation.kind is not OperationKind.FILE:
-            return self._carry_out_sink(pending)
-        match call.effect:
-            case Effect.DATA:
-                return self._carry_out_data(pending)
-            case Effect.SYNC:
-                return self._listener.answer(notification, self._executor.sync(call, pending.fd))
-            case Effect.NAMES:
-                return self._carry_out_names(pending)
-            case Effect.OPEN:
-                fd = self._executor.open(thread, call)
-                if fd < 0:
-                    return self._listener.answer(notification, fd)
-                self._ledger.note(os.fstat(fd))
-                handed = self._listener.answer_with_fd(
-                    notification, fd, close_on_exec=bool(call.flags & O_CLOEXEC)
-                )
-                os.close(fd)
-                return handed >= 0 or self._listener.answer(notification, handed)
-            case _:
-                return self._let_run(pending)
-
-    def _carry_out_sink(self, pending: Pending) -> bool:
-        """Store output in its log, up to a limit; marks of the process's end just run."""
-        if pending.fd < 0:
-            return self._listener.let_run(pending.notification)
-        size = pending.call.size_bytes
-        if os.fstat(pending.fd).st_size < _OUTPUT_LIMIT_BYTES:
-            size = self._executor.write(pending.thread, pending.call, pending.fd)
-        return self._listener.answer(pending.notification, size)
-
-    def _carry_out_data(self, pending: Pending) -> bool:
-        """Change a file's bytes or size."""
-        call, notification, thread = pending.call, pending.notification, pending.thread
-        if call.name == "splice" or call.flags and call.name == "pwritev":
-            return self._let_run(pending)
-        if call.name in ("ftruncate", "fallocate"):
-            result = self._executor.resize(call, pending.fd)
-        elif call.name in ("sendfile", "copy_file_range", "clone_range"):
-            result = self._transfer(pending)
-        else:
-            result = self._executor.write(thread, call, pending.fd)
-        self._ledger.note(os.fstat(pending.fd))
-        return self._listener.answer(notification, result)
-
-    def _transfer(self, pending: Pending) -> int:
-        """Move bytes between two of the target's descriptors."""
-        call, notification, thread = pending.call, pending.notification, pending.thread
-        a = notification.arguments
-        if call.name == "clone_range":
-            is_whole = a[1] & 0xFFFFFFFF == FICLONE
-            number = a[2] if is_whole else int.from_bytes(thread.read(a[2], 8), "little")
-        else:
-            number = a[1] if call.name == "sendfile" else a[0]
-        source = self._descriptors.copy(thread, number & 0xFFFFFFFF)
-        if source < 0:
-            return -errno.EBADF
-        try:
-            if call.name == "clone_range":
-                return self._executor.clone(thread, notification, source, pending.fd)
-            return self._executor.transfer(thread, call.name, notification, source, pending.fd)
-        finally:
-            os.close(source)
-
-    def _carry_out_names(self, pending: Pending) -> bool:
-        """Make, move or remove a name."""
-        result = self._executor.change_names(pending.thread, pending.call)
-        touched = pending.call.new_path or pending.call.path
-        if result >= 0 and touched is not None and pending.call.name in ("mkdir", "symlink", "truncate", "link"):
-            self._ledger.note_path(touched)
-        return self._listener.answer(pending.notification, result)
-
-    def _let_run(self, pending: Pending) -> bool:
-        """Let the kernel do it: calls that change neither bytes nor names, and the few that cannot be done for another."""
-        if pending.fd >= 0:
-            self._ledger.loosen(os.fstat(pending.fd))
-        elif pending.call.path is not None:
-            try:
-                self._ledger.loosen(os.stat(pending.call.path))
-            except OSError:
-                pass
-        return self._listener.let_run(pending.notification)
-
-    def _release(self, pending: Pending) -> None:
-        """Close our copy of the descriptor."""
-        if pending.fd >= 0:
-            os.close(pending.fd)
-
-    # --- names ------------------------------------------------------------------------------------------
+    def _close_copy(self, fd: int) -> None:
+        """Close one copy of a target's descriptor."""
+        self._copies.discard(fd)
+        os.close(fd)
 
     def _operation(  # noqa: PLR0913 - the fields of an operation
         self,
@@ -355,8 +307,8 @@ class Session:
             kind=kind,
             call=call,
             thread=ordinal,
-            path=path,
-            new_path=new_path,
+            path=spell(path),
+            new_path=spell(new_path),
             creates=creates,
             offset=offset,
             size_bytes=size_bytes,
@@ -364,47 +316,24 @@ class Session:
             text=text,
         )
 
-    def _resolve(self, path: bytes | None) -> str:
-        """Return the real path of a name that need not exist: its folder resolved, its last part as it is."""
-        if not path:
-            return ""
-        folder, name = os.path.split(os.fsdecode(path).rstrip("/"))
-        if name in ("", ".", ".."):
-            return os.path.realpath(os.fsdecode(path))
-        real = os.path.join(os.path.realpath(folder), name)
-        return os.path.realpath(real) if folder.startswith("/proc/") and folder.endswith("/fd") else real
-
-    def _inside(self, name: str) -> str | None:
-        """Return `name` relative to the output folder, None where it is outside of it."""
-        if name == self._out:
-            return "."
-        return name[len(self._out) + 1 :] if name.startswith(self._out + "/") else None
-
-    def _list_outside(self, name: str) -> None:
-        """Remember a path outside of the folder that the target writes to, within a limit."""
-        is_quiet = not name or name.startswith((*_QUIET_OUTSIDE, *self._private)) or "__pycache__" in name
-        if not is_quiet and len(self.outside_writes) < _OUTSIDE_LIMIT:
-            self.outside_writes[name] = None
-
 
 def _identity(state: os.stat_result) -> tuple[int, int]:
     """Return what a file is known by, whatever its name."""
     return state.st_dev, state.st_ino
 
 
-def _is_writable(fd: int) -> bool:
-    """Tell whether a descriptor allows writing, and so a shared mapping of it to become writable."""
+def _open_flags(fd: int) -> int:
+    """Return the flags that one of our descriptors was opened with."""
     with open(f"/proc/self/fdinfo/{fd}", encoding="ascii") as info:
-        flags = next(int(line.split()[1], 8) for line in info if line.startswith("flags:"))
-    return flags & 3 == os.O_RDWR
+        return next(int(line.split()[1], 8) for line in info if line.startswith("flags:"))
 
 
 def _write_offset(call: Call, fd: int, state: os.stat_result) -> int:
-    """Return the file offset at which a call would write."""
+    """Return the file offset at which a call would write: in a file opened for appending that is its end, whatever the call says."""
     if call.effect is not Effect.DATA or stat.S_ISDIR(state.st_mode):
         return 0
-    if call.offset is not None:
-        return call.offset
-    with open(f"/proc/self/fdinfo/{fd}", encoding="ascii") as info:
-        flags = next(int(line.split()[1], 8) for line in info if line.startswith("flags:"))
-    return state.st_size if flags & O_APPEND else os.lseek(fd, 0, os.SEEK_CUR)
+    if call.name in ("ftruncate", "fallocate"):
+        return call.offset or 0
+    if (call.name == "pwritev" and call.flags & _RWF_APPEND) or _open_flags(fd) & O_APPEND:
+        return state.st_size
+    return call.offset if call.offset is not None else os.lseek(fd, 0, os.SEEK_CUR)

@@ -14,6 +14,9 @@ from chaos.model import Record
 AT_FDCWD: Final = -100
 AT_EMPTY_PATH: Final = 0x1000
 AT_REMOVEDIR: Final = 0x200
+AT_SYMLINK_FOLLOW: Final = 0x400
+RESOLVE_BENEATH: Final = 0x08
+RESOLVE_IN_ROOT: Final = 0x10
 O_ACCMODE: Final = 3
 O_CREAT: Final = 0o100
 O_EXCL: Final = 0o200

@@ -30,7 +30,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def install_filter(program, number):
-    """Install the seccomp program and return its listener; older kernels do not know the killable wait."""
+    """Install the seccomp program; return its listener and whether the wait is killable, which older kernels do not know."""
     buffer = ctypes.create_string_buffer(program, len(program))
     description = struct.pack("=HxxxxxxQ", len(program) // 8, ctypes.addressof(buffer))
     holder = ctypes.create_string_buffer(description, len(description))
@@ -41,7 +41,7 @@ def install_filter(program, number):
             ctypes.c_long(number), ctypes.c_long(SECCOMP_SET_MODE_FILTER), ctypes.c_long(flags), holder
         )
         if fd >= 0:
-            return fd
+            return fd, bool(flags & FILTER_WAIT_KILLABLE)
         if ctypes.get_errno() != EINVAL:
             break
     error = ctypes.get_errno()
@@ -68,67 +68,67 @@ def launch(config, channel, to_guardian):
             signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     os.umask(config["umask"])
-    fds = []
+    # From here on every descriptor above 2 is closed by the execution itself, so that a failure of it can still be told.
+    channel.set_inheritable(False)
+    fds, is_killable_only = [], False
     if config["filter"]:
-        fds.append(install_filter(bytes.fromhex(config["filter"]), config["seccomp"]))
-    send(channel, {"event": "started", "pid": os.getpid()}, fds)
+        fd, is_killable_only = install_filter(bytes.fromhex(config["filter"]), config["seccomp"])
+        fds.append(fd)
+    send(channel, {"event": "started", "pid": os.getpid(), "is_killable_only": is_killable_only}, fds)
     send(to_guardian, {"event": "started"}, fds)
-    keep = os.dup(0)
-    os.closerange(3, keep)
-    os.closerange(keep, keep + 1)
     os.execve(config["executable"], config["command"], config["env"])
 
 
 def children_of(root):
-    """Return all descendants of process `root`, as /proc shows them now."""
-    parents = {}
+    """Return all descendants of process `root` as /proc shows them now: {pid: whether it still lives}."""
+    parents, living = {}, set()
     for name in os.listdir("/proc"):
         if name.isdigit():
-            with suppress(OSError, ValueError, IndexError):
-                with open(f"/proc/{name}/stat", "rb") as stat:
-                    parents[int(name)] = int(stat.read().rpartition(b")")[2].split()[1])
-    found, front = [], {root}
+            with suppress(OSError, ValueError, IndexError), open(f"/proc/{name}/stat", "rb") as stat:
+                state, parent = stat.read().rpartition(b")")[2].split()[:2]
+                parents[int(name)] = int(parent)
+                if state not in (b"Z", b"X"):
+                    living.add(int(name))
+    found, front = {}, {root}
     while front:
         front = {pid for pid, parent in parents.items() if parent in front}
-        found.extend(front)
+        found.update({pid: pid in living for pid in front})
     return found
 
 
 class Guardian:
     """The loop that waits for commands, for the end of the root, and for the supervisor's death."""
 
-    def __init__(self, config, channel, root):
+    def __init__(self, channel, root):
         """Guard the tree below this process; `root` is the target's first process."""
         self.channel = channel
         self.root = root
         self.killed = set()
 
     def reap(self, flags):
-        """Collect ended children; report the root's end. False when there are no children left."""
+        """Collect ended children; report the root's end, and that nobody is left. False when there are no children left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, flags)
             except ChildProcessError:
+                send(self.channel, {"event": "none_left"})
                 return False
             if pid == 0:
                 return True
             if pid == self.root:
                 send(self.channel, {"event": "root_ended", "status": status})
+            if not flags:
+                return True
 
     def kill_all(self):
         """End every descendant until none is left: what is reparented to us meanwhile too."""
         while True:
-            for pid in children_of(os.getpid()):
-                self.killed.add(pid)
+            for pid, is_living in children_of(os.getpid()).items():
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-            try:
-                pid, status = os.waitpid(-1, 0)
-            except ChildProcessError:
-                return
-            if pid == self.root:
-                send(self.channel, {"event": "root_ended", "status": status})
-            if not self.reap(os.WNOHANG):
+                    if is_living:
+                        self.killed.add(pid)
+            if not self.reap(0) or not self.reap(os.WNOHANG):
                 return
 
     def run(self):
@@ -151,7 +151,8 @@ class Guardian:
                 self.kill_all()
                 if not command:
                     return
-                send(self.channel, {"event": "reaped", "killed": len(self.killed)})
+                is_root_killed = self.root in self.killed
+                send(self.channel, {"event": "reaped", "killed": len(self.killed), "is_root_killed": is_root_killed})
 
 
 def main():
@@ -178,7 +179,7 @@ def main():
             os._exit(127)
     theirs.close()
     _listeners = socket.recv_fds(mine, 4096, 1)  # kept open until this process ends
-    Guardian(config, channel, root).run()
+    Guardian(channel, root).run()
 
 
 if __name__ == "__main__":

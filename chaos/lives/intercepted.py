@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from chaos.intercept.filter import build_filter
-from chaos.intercept.session import Pending, Session, Sinks
+from chaos.intercept.pending import Pending, Sinks
+from chaos.intercept.session import Session
 from chaos.intercept.syscalls import this_machine
 from chaos.lives.environment import find_executable, life_environment
 from chaos.lives.order import GRACE_S, Order

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from chaos.intercept.session import Sinks
+from chaos.intercept.pending import Sinks
 from chaos.lives.intercepted import launch_plan
 from chaos.lives.process import LifeProcess, exit_of
 from chaos.lives.request import LifeRequest, LifeResult, output_tail, prepare_folder, write_log

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from chaos.errors import HarnessError
-from chaos.intercept.session import Sinks
+from chaos.intercept.pending import Sinks
 from chaos.model import CrashPoint, LifeRecord, Operation, Record, Target, TargetProfile
 
 

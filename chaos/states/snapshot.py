@@ -9,6 +9,7 @@ from pathlib import Path
 import xxhash
 
 from chaos.checkpoints.process import Examiner
+from chaos.intercept.spelling import spell
 from chaos.model import FileRole, FileState, Record
 from chaos.roles import NamedFile
 
@@ -50,7 +51,7 @@ class Photographer:
         others: list[str] = []
         for path, key, role in self._walk(self._out):
             if role is FileRole.OTHER:
-                others.append(path)
+                others.append(spell(path))
             else:
                 watched.append(self._state(path, key, role))
         watched.sort(key=lambda state: (state.key, state.path))
@@ -64,9 +65,7 @@ class Photographer:
 
     def _walk(self, folder: Path) -> Iterator[tuple[str, str, FileRole]]:
         """Yield relative path, key and role of every file; a watched folder counts as one thing."""
-        with os.scandir(folder) as entries:
-            found = sorted(entries, key=lambda entry: entry.name)
-        for entry in found:
+        for entry in _entries(folder):
             path = os.path.relpath(entry.path, self._out)
             key, role, _ = self._classify(path)
             if role is FileRole.OTHER and entry.is_dir(follow_symlinks=False):
@@ -86,8 +85,8 @@ class Photographer:
         except OSError:
             modified_ns = 0
         return FileState(
-            path=path,
-            key=key,
+            path=spell(path),
+            key=spell(key),
             role=role,
             size_bytes=examination.size_bytes,
             is_whole=is_whole,
@@ -96,6 +95,15 @@ class Photographer:
             digest=examination.digest,
             modified_ns=modified_ns,
         )
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    """Return what is in a folder, by name; nothing where the target removed or locked it."""
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entries, key=lambda entry: entry.name)
+    except OSError:
+        return []
 
 
 def state_digest(files: list[FileState]) -> str:

@@ -208,6 +208,18 @@ def test_a_zip_with_records_of_other_sizes_or_names_is_damaged(tmp_path: Path) -
         data[entry + field] ^= 1
 
 
+def test_bytes_between_directory_and_end_are_damage_and_a_few_behind_the_end_are_not(tmp_path: Path) -> None:
+    """The directory must end where the end record begins; what follows the end is ignored, as torch and zipfile do."""
+    path = tmp_path / "a.npz"
+    _npz(path)
+    data, good = path.read_bytes(), examine(path).digest
+    end = data.rindex(b"PK\x05\x06")
+    path.write_bytes(data[:end] + b"12345678" + data[end:])
+    assert examine(path).is_whole is False
+    path.write_bytes(data + b"12345678")
+    assert examine(path).digest == good
+
+
 def test_a_fifo_is_not_waited_for(tmp_path: Path) -> None:
     """A pipe in place of a checkpoint is neither file nor folder, and nobody waits for a writer."""
     os.mkfifo(tmp_path / "a.pt")

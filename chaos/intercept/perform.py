@@ -1,0 +1,125 @@
+"""Do what a held call does and answer it with the result: the one place where the supervisor acts for the target."""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import Final
+
+from chaos.intercept.decode import Effect
+from chaos.intercept.execute import Executor
+from chaos.intercept.ledger import Ledger
+from chaos.intercept.memory import Descriptors
+from chaos.intercept.notify import Listener
+from chaos.intercept.pending import Pending
+from chaos.intercept.syscalls import FICLONE, O_CLOEXEC, Machine
+from chaos.model import OperationKind
+
+_OUTPUT_LIMIT_BYTES: Final = 64 << 20
+_MAKERS: Final = ("mkdir", "symlink", "truncate", "link", "mknod")
+
+
+class Performer:
+    """Carries held calls out, one at a time, and keeps the ledger of what it did."""
+
+    def __init__(self, machine: Machine, listener: Listener, descriptors: Descriptors, ledger: Ledger) -> None:
+        """Answer through `listener`; note in `ledger` how each touched file is afterwards."""
+        self._listener = listener
+        self._descriptors = descriptors
+        self._ledger = ledger
+        self._executor = Executor(machine)
+
+    def perform(self, pending: Pending) -> bool:
+        """Do what the call does and answer it; False where nobody waited for the answer. TargetGoneError as `TargetThread` has it."""
+        match pending.call.effect:
+            case Effect.DATA if pending.operation.kind is not OperationKind.FILE and pending.call.segments:
+                return self._listener.answer(pending.notification, self._store_output(pending))
+            case Effect.DATA if pending.call.name == "splice":
+                return self._splice(pending)
+            case Effect.DATA:
+                return self._listener.answer(pending.notification, self._change_data(pending))
+            case Effect.SYNC:
+                return self._listener.answer(pending.notification, self._executor.sync(pending.call, pending.fd))
+            case Effect.NAMES:
+                return self._listener.answer(pending.notification, self._change_names(pending))
+            case Effect.OPEN:
+                return self._open(pending)
+            case _:
+                return self._let_run(pending)
+
+    def write_part(self, pending: Pending, limit_bytes: int) -> int:
+        """Carry out the first `limit_bytes` of a write and answer nothing; return the bytes written."""
+        try:
+            return max(self._executor.write(pending.thread, pending.call, pending.fd, limit_bytes), 0)
+        finally:
+            self._ledger.note(os.fstat(pending.fd))
+
+    def _store_output(self, pending: Pending) -> int:
+        """Store output in its log, up to a limit; what is above it counts as written."""
+        if os.fstat(pending.fd).st_size < _OUTPUT_LIMIT_BYTES:
+            return self._executor.write(pending.thread, pending.call, pending.fd)
+        return pending.call.size_bytes
+
+    def _change_data(self, pending: Pending) -> int:
+        """Change a file's bytes or size; the file is noted also where the target dies in the middle."""
+        try:
+            if pending.call.name in ("ftruncate", "fallocate"):
+                return self._executor.resize(pending.call, pending.fd)
+            if pending.call.segments or not pending.call.is_transfer:
+                return self._executor.write(pending.thread, pending.call, pending.fd)
+            return self._transfer(pending)
+        finally:
+            self._ledger.note(os.fstat(pending.fd))
+
+    def _transfer(self, pending: Pending) -> int:
+        """Move bytes between two of the target's descriptors."""
+        call, notification, thread = pending.call, pending.notification, pending.thread
+        a = notification.arguments
+        if call.name == "clone_range":
+            is_whole = a[1] & 0xFFFFFFFF == FICLONE
+            number = a[2] if is_whole else int.from_bytes(thread.read(a[2], 8), "little")
+        else:
+            number = a[1] if call.name == "sendfile" else a[0]
+        source = self._descriptors.copy(thread, number & 0xFFFFFFFF)
+        if source < 0:
+            return -errno.EBADF
+        try:
+            if call.name == "clone_range":
+                return self._executor.clone(thread, notification, source, pending.fd)
+            return self._executor.transfer(thread, call.name, notification, source, pending.fd)
+        finally:
+            os.close(source)
+
+    def _splice(self, pending: Pending) -> bool:
+        """Let the kernel do it: the pipe may be empty, and waiting for it here would stop the one who fills it."""
+        self._ledger.excuse(os.fstat(pending.fd))
+        return self._listener.let_run(pending.notification)
+
+    def _change_names(self, pending: Pending) -> int:
+        """Make, move or remove a name."""
+        result = self._executor.change_names(pending.thread, pending.call)
+        touched = pending.call.new_path or pending.call.path
+        if result >= 0 and touched is not None and pending.call.name in _MAKERS:
+            self._ledger.note_path(touched)
+        return result
+
+    def _open(self, pending: Pending) -> bool:
+        """Open as the target would, and put the descriptor into its table."""
+        fd = self._executor.open(pending.thread, pending.call)
+        if fd < 0:
+            return self._listener.answer(pending.notification, fd)
+        try:
+            self._ledger.note(os.fstat(fd))
+            is_cloexec = bool(pending.call.flags & O_CLOEXEC)
+            handed = self._listener.answer_with_fd(pending.notification, fd, close_on_exec=is_cloexec)
+        finally:
+            os.close(fd)
+        return handed >= 0 or self._listener.answer(pending.notification, handed)
+
+    def _let_run(self, pending: Pending) -> bool:
+        """Let the kernel do it: calls that change neither bytes nor names."""
+        if pending.fd >= 0:
+            self._ledger.loosen(os.fstat(pending.fd))
+        elif pending.call.path is not None:
+            self._ledger.loosen_path(pending.call.path)
+        return self._listener.let_run(pending.notification)
