@@ -1,6 +1,7 @@
-"""The one loop that all commands share: references, control, canary, kills, until as many kills have landed as were asked for.
+"""The one loop that all commands share: references, control, canary, kills, until as many landed as were asked for.
 
-A campaign is a function of its journal: each step first looks whether its result is recorded already, so that a campaign whose supervisor was killed goes on where it was.
+A campaign is a function of its journal: each step first looks whether its result is recorded already, so that a
+campaign whose supervisor was killed goes on where it was.
 Nothing is judged here; `judging` works the verdict out from the same journal.
 """
 
@@ -18,7 +19,7 @@ import msgspec
 
 from chaos.checkpoints.process import Examiner
 from chaos.checkpoints.weights_only import refused_by_weights_only
-from chaos.errors import InconclusiveError
+from chaos.errors import HarnessError, InconclusiveError
 from chaos.executors.pool import LocalPool
 from chaos.journal import (
     CampaignEnded,
@@ -30,12 +31,12 @@ from chaos.journal import (
     TrialFinished,
     TrialsPlanned,
 )
-from chaos.learning import plannable_points
+from chaos.learning import plannable_points, recovery_points
+from chaos.lives.request import read_log
 from chaos.model import (
     CrashPoint,
     LifeEnd,
     Outcome,
-    Phase,
     PlannablePoint,
     Reference,
     TargetProfile,
@@ -56,6 +57,7 @@ _DISCARDS: Final = 3
 _TORCH_DEADLINE_S: Final = 300.0
 _LEAST_DEADLINE_S: Final = 60.0
 _DEADLINE_FACTOR: Final = 10.0
+_ROOM_FACTOR: Final = 2
 
 
 class Campaign:
@@ -68,7 +70,7 @@ class Campaign:
         events: tuple[Event, ...],
         observe: Callable[[Event], None],
     ) -> None:
-        """Go on from `events` (the first is CampaignStarted) in the run's folder; each new event is journalled, then observed."""
+        """Go on from `events` (the first is CampaignStarted) in the run's folder; a new event is kept, then shown."""
         self._folder = folder
         self._journal = journal
         self._observe = observe
@@ -91,16 +93,23 @@ class Campaign:
         try:
             with LocalPool(self._started.jobs) as pool:
                 recorded = self._reference(pool)
+                self._execute(pool, self._companions(recorded), recorded.reference)
                 self._execute(pool, self._schedule(recorded), recorded.reference)
                 self._replace_missing(pool, recorded)
         except InconclusiveError as error:
             self._causes.append(str(error))
         self._record(CampaignEnded(elapsed_s=time.monotonic() - self._begin_s, causes=tuple(self._causes)))
 
+    def learn(self) -> ReferenceRecorded:
+        """Run the references only, and return what they taught."""
+        with LocalPool(self._started.jobs) as pool:
+            return self._reference(pool)
+
     def plan(self) -> tuple[ReferenceRecorded, tuple[Trial, ...]]:
-        """Run the references only and return what would be run: the dry run."""
+        """Run the references, the control and the canary, and return the trials that would follow: the dry run."""
         with LocalPool(self._started.jobs) as pool:
             recorded = self._reference(pool)
+            self._execute(pool, self._companions(recorded), recorded.reference)
         return recorded, self._schedule(recorded)
 
     # --- the steps --------------------------------------------------------------------------------------
@@ -125,18 +134,26 @@ class Campaign:
         self._record(event)
         return event
 
-    def _schedule(self, recorded: ReferenceRecorded) -> tuple[Trial, ...]:
-        """Return all trials planned so far; draw them from the seed if there are none."""
-        planned = [trial for event in self._events if isinstance(event, TrialsPlanned) for trial in event.trials]
+    def _companions(self, recorded: ReferenceRecorded) -> tuple[Trial, ...]:
+        """Return the trials that every campaign has: the canary, the control, and the run that does not save."""
+        planned = self._planned(is_faulted=False)
         if planned:
-            return tuple(planned)
-        trials = [self._trial(_CONTROL, TrialKind.CONTROL)]
-        trials.append(self._trial(_CANARY, TrialKind.CANARY, canary_points(recorded)))
+            return planned
+        trials = [self._trial(_CANARY, TrialKind.CANARY, canary_points(recorded))]
+        trials.append(self._trial(_CONTROL, TrialKind.CONTROL))
         if self._started.scenario.target.no_save_command:
             trials.append(self._trial(_NO_SAVE, TrialKind.NO_SAVE))
-        trials += draw_schedule(
+        self._record(TrialsPlanned(trials=tuple(trials)))
+        return tuple(trials)
+
+    def _schedule(self, recorded: ReferenceRecorded) -> tuple[Trial, ...]:
+        """Return the faulted trials planned so far; draw them from the seed if there are none."""
+        planned = self._planned(is_faulted=True)
+        if planned:
+            return planned
+        trials = draw_schedule(
             recorded.reference.profile,
-            recorded.points,
+            self._points(recorded),
             kills=self._started.kills,
             phases=self._started.scenario.schedule.phases,
             seed=self._started.seed,
@@ -145,13 +162,27 @@ class Campaign:
         self._record(TrialsPlanned(trials=tuple(trials)))
         return tuple(trials)
 
+    def _planned(self, *, is_faulted: bool) -> tuple[Trial, ...]:
+        """Return the trials planned so far that are, or are not, faulted."""
+        planned = (trial for event in self._events if isinstance(event, TrialsPlanned) for trial in event.trials)
+        return tuple(trial for trial in planned if (trial.kind is TrialKind.FAULTED) is is_faulted)
+
+    def _points(self, recorded: ReferenceRecorded) -> tuple[PlannablePoint, ...]:
+        """Return the references' points, and those of the canary's second life: only a later life recovers."""
+        canary = next((outcome for outcome in self._outcomes() if outcome.trial.kind is TrialKind.CANARY), None)
+        if canary is None or len(canary.lives) < 2:  # noqa: PLR2004 - the killed one and the one after it
+            return recorded.points
+        log = read_log(self.trial_folder(_CANARY) / "life-02")
+        target, profile = self._started.scenario.target, recorded.reference.profile
+        return (*recorded.points, *recovery_points(target, profile, log))
+
     def _replace_missing(self, pool: LocalPool, recorded: ReferenceRecorded) -> None:
         """Draw new crash points for kills that did not land, until none is missing or drawing does not help."""
-        attempt = sum(isinstance(event, TrialsPlanned) for event in self._events)
+        attempt = sum(isinstance(event, TrialsPlanned) for event in self._events) - 1
         while (missing := self._missing()) and attempt <= _REDRAWS and not self._is_spent():
             trials = redraw(
                 recorded.reference.profile,
-                recorded.points,
+                self._points(recorded),
                 missing,
                 seed=self._started.seed,
                 attempt=attempt,
@@ -235,8 +266,13 @@ class Campaign:
     # --- what is recorded -----------------------------------------------------------------------------------
 
     def _record(self, event: Event) -> None:
-        """Journal an event, then let others see it."""
-        self._journal.append(event)
+        """Journal an event, then let others see it; HarnessError where the disk does not take it."""
+        try:
+            self._journal.append(event)
+        except OSError as error:
+            message = f"the journal of the run in {self._folder} cannot be written: {error.strerror}"
+            hint = "free some space, then go on with `chaos run --continue`, or choose another place with --runs DIR"
+            raise HarnessError(message, hint=hint) from error
         self._events.append(event)
         self._observe(event)
 
@@ -266,13 +302,22 @@ class Campaign:
     # --- bounds ---------------------------------------------------------------------------------------------
 
     def _is_spent(self) -> bool:
-        """Tell whether the budget of time or bytes is used up."""
+        """Tell whether the budget of time or bytes, or the disk, is used up."""
         if self._stop_s is not None and time.monotonic() >= self._stop_s:
             return True
-        return self._max_bytes is not None and folder_bytes(self._folder) >= self._max_bytes
+        if self._max_bytes is not None and folder_bytes(self._folder) >= self._max_bytes:
+            return True
+        return self._is_disk_full()
+
+    def _is_disk_full(self) -> bool:
+        """Tell whether the disk might not hold the trials that run at once, and so make them fail."""
+        needed = _ROOM_FACTOR * self._started.jobs * folder_bytes(self.trial_folder(FIRST_REFERENCE))
+        return shutil.disk_usage(self._folder).free < needed
 
     def _why_not_run(self, num_left: int, num_planned: int) -> str:
         """Say why trials were not run."""
+        if self._is_disk_full():
+            return f"the disk was nearly full before {num_left} of {num_planned} trials could be run: free some space"
         if self._is_spent():
             return f"the budget was used up before {num_left} of {num_planned} trials could be run"
         return f"{num_left} of {num_planned} trials were interrupted by signals of the target's own each time"
@@ -297,18 +342,17 @@ class Campaign:
 
 
 def canary_points(recorded: ReferenceRecorded) -> tuple[CrashPoint, ...]:
-    """Return the canary's crash point: the first that comes after the first save (none: there is no such point)."""
+    """Return the canary's crash point: where the second save begins, or else the last one after the first.
+
+    The first save was acknowledged by then, whatever acknowledges it, and the second has not changed anything yet.
+    Without any save there is no such point.
+    """
     saves = recorded.reference.profile.saves
     if not saves:
         return ()
-    first = saves[0].ordinal
-    after = False
-    for point in recorded.points:
-        if point.phase is Phase.SAVE and point.address.save == first:
-            after = True
-        elif after and point.address.save != first:
-            return (as_crash_point(point),)
-    return ()
+    inside = [point for point in recorded.points if point.address.save == saves[0].ordinal + 1]
+    outside = [point for point in recorded.points if not point.address.save]
+    return tuple(as_crash_point(point) for point in inside[:1] or outside[-1:])
 
 
 def as_crash_point(point: PlannablePoint) -> CrashPoint:

@@ -1,4 +1,4 @@
-"""The demonstration: one kill inside a save that overwrites its only checkpoint, and the same kill inside a durable save."""
+"""The demonstration: a kill inside a save that overwrites its only checkpoint, and the same inside a durable save."""
 
 from __future__ import annotations
 
@@ -12,53 +12,21 @@ from chaos.errors import InconclusiveError
 from chaos.executors.pool import LocalPool
 from chaos.journal import Journal, ReferenceRecorded
 from chaos.model import (
-    SCHEMA,
     CrashPoint,
     FileRole,
-    FileState,
     LifeEnd,
     Outcome,
     PlannablePoint,
-    Record,
     Trial,
     TrialKind,
 )
+from chaos.reports.demonstration import Demonstration, Side
 from chaos.runs import open_run, start_run
 from chaos.scenario import load_scenario
 from chaos.settings import SettingsLayer, resolve_settings
 
 _TRIAL: Final = 6
 _SAVE: Final = 3
-
-
-class Side(Record, kw_only=True):
-    """One half of the demonstration: what was there before the kill, what after it, what the next start made of it.
-
-    `before` and `after` are the checkpoints at the last acknowledged save and after the kill. `torch_says` is the complaint of `torch.load` about the newest checkpoint's
-    file (empty: it loads). `is_same_bits` tells whether the final files are the uninterrupted run's.
-    """
-
-    scenario: str
-    crash_point: str
-    written_bytes: int
-    acknowledged_step: int | None
-    before: tuple[FileState, ...]
-    after: tuple[FileState, ...]
-    torch_says: str
-    restart_status: int | None
-    restart_first_step: int | None
-    restart_said: str
-    is_same_bits: bool
-
-
-class Demonstration(Record, kw_only=True):
-    """Both halves; `came_out_as_told` is true when the first lost everything and the second nothing."""
-
-    schema: int = SCHEMA
-    in_place: Side
-    durable: Side
-    came_out_as_told: bool
-    run_dir: str
 
 
 class _Stage:
@@ -72,7 +40,7 @@ class _Stage:
         self.folder, self._started = start_run(root, scenario, settings)
         with open_run(self.folder) as (journal, _):
             journal.append(self._started)
-            self.recorded = self._campaign(journal).plan()[0]
+            self.recorded = self._campaign(journal).learn()
 
     def _campaign(self, journal: Journal) -> Campaign:
         """Return a campaign over this stage's folder."""
@@ -108,7 +76,7 @@ def demonstrate(root: Path, tell: Callable[[str], None]) -> Demonstration:
 
 
 def _torn_write(recorded: ReferenceRecorded, file: str, like: CrashPoint | None = None) -> CrashPoint:
-    """Return the point in the middle of the third save's largest write to `file`, or the one that tears as far in as another."""
+    """Return the middle of the third save's largest write to `file`, or the point that tears as far in as `like`."""
     writes = [point for point in recorded.points if _is_write_in_save(point, file)]
     if not writes:
         message = f"the trainer's save {_SAVE} makes no write to {file} that a kill could tear"

@@ -9,7 +9,8 @@ import click
 import msgspec
 
 from chaos.campaign import Campaign, folder_bytes
-from chaos.journal import CampaignEnded, CampaignStarted, Event, ReferenceRecorded
+from chaos.errors import ChaosError, HarnessError, UsageError
+from chaos.journal import CampaignEnded, CampaignStarted, Event, ReferenceRecorded, read_events
 from chaos.judging import Judged, judge_events
 from chaos.model import SCHEMA, Record, Trial, TrialKind
 from chaos.reports.result import to_json
@@ -20,6 +21,9 @@ from chaos.settings import Settings, SettingsLayer, resolve_settings
 from chaos.verdict import exit_status
 
 _RESULT: Final = "result.json"
+_CAN_CHANGE: Final = frozenset({"budget_s", "max_bytes", "keep"})
+_INTERRUPTED: Final = "interrupted\n  go on with: chaos run --continue {run}"
+_INTERRUPTED_STATUS: Final = 130
 
 
 class Asked(Record, kw_only=True):
@@ -52,8 +56,9 @@ def settle(asked: Asked) -> tuple[Scenario, Settings]:
 
 def run_campaign(asked: Asked, progress: TextIO) -> int:
     """Run a whole campaign and report it; return the exit status."""
-    folder, judged = conduct(asked, progress)
-    return report(judged, folder, is_json=asked.is_json, progress=progress)
+    scenario, settings = settle(asked)
+    folder, started = start_run(asked.root, scenario, settings)
+    return _run_and_report(folder, started, settings, is_json=asked.is_json, progress=progress)
 
 
 def conduct(asked: Asked, progress: TextIO) -> tuple[Path, Judged]:
@@ -63,14 +68,43 @@ def conduct(asked: Asked, progress: TextIO) -> tuple[Path, Judged]:
     return folder, _carry_on(folder, started, settings, progress)
 
 
-def go_on(root: Path, name: str, *, is_json: bool, progress: TextIO) -> int:
-    """Go on with a campaign that was interrupted, and report it; return the exit status."""
+def _run_and_report(
+    folder: Path, started: CampaignStarted | None, settings: Settings, *, is_json: bool, progress: TextIO
+) -> int:
+    """Run what is not recorded yet and report it; a campaign that is broken off is reported too, with the error."""
+    try:
+        judged = _carry_on(folder, started, settings, progress)
+    except ChaosError as error:
+        return _report_error(folder, str(error), error.exit_status, is_json=is_json)
+    except KeyboardInterrupt:
+        return _report_error(folder, _INTERRUPTED.format(run=folder.name), _INTERRUPTED_STATUS, is_json=is_json)
+    return report(judged, is_json=is_json, progress=progress)
+
+
+def _report_error(folder: Path, sentence: str, status: int, *, is_json: bool) -> int:
+    """Say what broke the campaign off; as JSON, together with what is known so far. Return the exit status."""
+    if is_json:
+        result = judge_events(read_events(folder), folder).result
+        click.echo(to_json(msgspec.structs.replace(result, error=sentence)))
+    click.echo(f"Error: {sentence}", err=True)
+    return status
+
+
+def go_on(root: Path, name: str, layer: SettingsLayer, *, is_json: bool, progress: TextIO) -> int:
+    """Go on with a campaign that was interrupted, and report it; `layer` may set new bounds. Return the exit status.
+
+    Raises UsageError where `layer` says something that was settled when the campaign began.
+    """
+    said = msgspec.structs.asdict(layer)
+    changed = [name for name, value in said.items() if value is not None and name not in _CAN_CHANGE]
+    if changed:
+        message = f"--{changed[0].removesuffix('_s').replace('_', '-')} cannot be changed in a campaign that has begun"
+        raise UsageError(message, hint="leave it out, or start a new run without --continue")
     folder = find_run(root, name)
     with open_run(folder) as (_, events):
         started = started_of(events, folder)
-    settings = resolve_settings(SettingsLayer(), started.scenario)
-    judged = _carry_on(folder, None, settings, progress)
-    return report(judged, folder, is_json=is_json, progress=progress)
+    settings = resolve_settings(layer, started.scenario)
+    return _run_and_report(folder, None, settings, is_json=is_json, progress=progress)
 
 
 def _carry_on(folder: Path, started: CampaignStarted | None, settings: Settings, progress: TextIO) -> Judged:
@@ -90,14 +124,18 @@ def _carry_on(folder: Path, started: CampaignStarted | None, settings: Settings,
 
 
 def rejudge(folder: Path) -> Judged:
-    """Work the verdict out from the journal and store it as `result.json`."""
+    """Work the verdict out from the journal and store it as `result.json`; HarnessError where that cannot be."""
     with open_run(folder) as (_, events):
         judged = judge_events(events, folder)
-        (folder / _RESULT).write_bytes(msgspec.json.format(to_json(judged.result).encode()) + b"\n")
+        try:
+            (folder / _RESULT).write_bytes(msgspec.json.format(to_json(judged.result).encode()) + b"\n")
+        except OSError as error:
+            message = f"{folder / _RESULT} cannot be written: {error.strerror}"
+            raise HarnessError(message, hint=f"free some space, then type: chaos judge {folder}") from error
     return judged
 
 
-def report(judged: Judged, folder: Path, *, is_json: bool, progress: TextIO) -> int:
+def report(judged: Judged, *, is_json: bool, progress: TextIO) -> int:
     """Print the report, or the JSON object; return the exit status."""
     if is_json:
         click.echo(to_json(judged.result))
@@ -107,14 +145,14 @@ def report(judged: Judged, folder: Path, *, is_json: bool, progress: TextIO) -> 
 
 
 def dry_run(asked: Asked, progress: TextIO) -> int:
-    """Run the references only, print the schedule and its cost; return the exit status."""
+    """Run what a schedule is drawn from, print the schedule and its cost; return the exit status."""
     scenario, settings = settle(asked)
     folder, started = start_run(asked.root, scenario, settings)
     with open_run(folder) as (journal, _):
         journal.append(started)
         Progress(progress).handle(started)
         recorded, trials = Campaign(folder, journal, (started,), Progress(progress).handle).plan()
-        journal.append(CampaignEnded(elapsed_s=0.0, causes=("this was a dry run: nothing was killed",)))
+        journal.append(CampaignEnded(elapsed_s=0.0, causes=("this was a dry run: only the canary was killed",)))
     planned = _cost(started, recorded, trials, folder)
     if asked.is_json:
         click.echo(msgspec.json.encode(planned))
@@ -138,7 +176,9 @@ def _cost(started: CampaignStarted, recorded: ReferenceRecorded, trials: tuple[T
 
 def _print_plan(planned: Planned) -> None:
     """Print a schedule for people."""
-    click.echo(f"seed {planned.seed}: {planned.kills} kills, drawn from {planned.points} points that both references reached")
+    click.echo(
+        f"seed {planned.seed}: {planned.kills} kills, drawn from {planned.points} points that both references reached"
+    )
     for trial in planned.trials:
         click.echo(f"trial {trial.number} ({trial.kind})")
         for life, point in enumerate(trial.crash_points, start=1):

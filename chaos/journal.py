@@ -1,7 +1,7 @@
 """The append-only record of a campaign: one JSON object a line, each flushed to the disk before the next step.
 
-Record first, judge second: the verdict is worked out from these events alone, by `chaos run` as by `chaos judge`. A torn last line (the supervisor died while it wrote) is passed
-over when read, and cut off before anything is appended.
+Record first, judge second: the verdict is worked out from these events alone, by `chaos run` as by `chaos judge`. A
+torn last line (the supervisor died while it wrote) is passed over when read, and cut off before anything is appended.
 """
 
 from __future__ import annotations

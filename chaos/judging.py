@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
+from chaos.checks import ALL_CHECKS, Check
 from chaos.errors import UsageError
 from chaos.journal import CampaignEnded, CampaignStarted, Event, ReferenceRecorded, TrialDiscarded, TrialFinished
 from chaos.model import (
@@ -25,10 +27,6 @@ from chaos.reports.result import CampaignFacts, Result, build_result
 from chaos.verdict import Judgement, judge
 
 _NO_REFERENCE = Reference(outcomes=(), profile=TargetProfile(), final=(), deterministic=False)
-POLLED_CAUSES = (
-    "Interception was off: kills landed near their crash points, not exactly at them, torn writes were only met by luck, "
-    "and nobody can say that nothing was written unseen.",
-)
 
 
 class Judged(Record, kw_only=True):
@@ -40,7 +38,9 @@ class Judged(Record, kw_only=True):
     outcomes: tuple[Outcome, ...]
 
 
-def judge_events(events: tuple[Event, ...], folder: Path) -> Judged:
+def judge_events(
+    events: tuple[Event, ...], folder: Path, *, checks: Mapping[CheckName, Check] = ALL_CHECKS
+) -> Judged:
     """Judge a campaign by its journal's events; UsageError where it never began."""
     started = next((event for event in events if isinstance(event, CampaignStarted)), None)
     if started is None:
@@ -78,6 +78,7 @@ def judge_events(events: tuple[Event, ...], folder: Path) -> Judged:
         strict=started.strict,
         expect=started.scenario.expect,
         causes=tuple(causes),
+        checks=checks,
     )
     result = build_result(judgement, facts, reference, judged)
     result = msgspec.structs.replace(result, trials_discarded=discarded)
@@ -104,8 +105,9 @@ def _without_reference(started: CampaignStarted, causes: tuple[str, ...]) -> Jud
 def complete(reference: Reference, outcomes: tuple[Outcome, ...]) -> Reference:
     """Add to the reference what later trials without faults showed.
 
-    The control ran with everything that the references taught, so its looks at the checkpoints leave out the leaves that
-    vary: it takes the first reference's place as the order of the saves. The run that does not save gives its final files.
+    The control ran with everything that the references taught, so its looks at the checkpoints leave out the leaves
+    that vary: it takes the first reference's place as the order of the saves. The run that does not save gives its
+    final files.
     """
     control = next((o for o in outcomes if o.trial.kind is TrialKind.CONTROL), None)
     if control is not None and control.lives[-1].exit_status == 0:

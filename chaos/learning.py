@@ -69,6 +69,20 @@ def plannable_points(target: Target, profile: TargetProfile, log_a: Log, log_b: 
     )
 
 
+def recovery_points(target: Target, profile: TargetProfile, log: Log) -> tuple[PlannablePoint, ...]:
+    """Return where a later life changed checkpoints before its first step, from the log of a life after a kill.
+
+    No reference shows this, since nothing lies in its folder when it starts.
+    """
+    visits = list(_visits(target, profile, log, is_first_life=False))
+    counts = Counter(visit.address for visit in visits)
+    return tuple(
+        PlannablePoint(address=visit.address, phase=visit.phase, position=visit.position, tears=_tears(visit, visit))
+        for visit in visits
+        if visit.phase is Phase.RECOVERY and visit.is_of_checkpoint and counts[visit.address] == 1
+    )
+
+
 # --- the first pass: habits and names -------------------------------------------------------------
 
 
@@ -225,18 +239,22 @@ def _saves(target: Target, profile: TargetProfile, log: Log) -> tuple[SaveProfil
 
 
 class _Visit(Record, kw_only=True):
-    """That a log came to an address: its phase, the steps completed, and the bytes of a write that can be torn."""
+    """That a log came to an address: its phase, the steps completed, and the bytes of a write that can be torn.
+
+    `is_of_checkpoint` tells that the operation is one of a checkpoint or of a temporary.
+    """
 
     address: Address
     phase: Phase
     position: int
     start: int = 0
     end: int = 0
+    is_of_checkpoint: bool = False
 
 
-def _visits(target: Target, profile: TargetProfile, log: Log) -> Iterator[_Visit]:
+def _visits(target: Target, profile: TargetProfile, log: Log, *, is_first_life: bool = True) -> Iterator[_Visit]:
     """Yield what a log came to that has an address."""
-    locator = Locator(target, profile, is_first_life=True)
+    locator = Locator(target, profile, is_first_life=is_first_life)
     for operation in log:
         position = locator.steps
         located = locator.locate(operation)
@@ -244,7 +262,14 @@ def _visits(target: Target, profile: TargetProfile, log: Log) -> Iterator[_Visit
             continue
         can_tear = located.role is not None and operation.call in DATA_WRITES
         start, end = (operation.offset, operation.offset + operation.size_bytes) if can_tear else (0, 0)
-        yield _Visit(address=located.address, phase=located.phase, position=position, start=start, end=end)
+        yield _Visit(
+            address=located.address,
+            phase=located.phase,
+            position=position,
+            start=start,
+            end=end,
+            is_of_checkpoint=located.role in {FileRole.CHECKPOINT, FileRole.TEMPORARY},
+        )
 
 
 def _published_addresses(profile: TargetProfile) -> frozenset[Address]:

@@ -128,9 +128,14 @@ class Address(Record, kw_only=True):
     def __str__(self) -> str:
         """Return the address in words, such as `save 3: writev #7 of resume.pt.tmp`."""
         context = f"save {self.save}" if self.save else f"after {self.tick} steps"
+        return f"{context}: {self.operation}"
+
+    @property
+    def operation(self) -> str:
+        """Return in words which operation it is within its context."""
         again = f" (incarnation {self.incarnation})" if self.incarnation > 1 else ""
         what = f" of {self.file}{again}" if self.file else ""
-        return f"{context}: {self.call} #{self.occurrence}{what}"
+        return f"{self.call} #{self.occurrence}{what}"
 
 
 class CrashPoint(Record, kw_only=True):
@@ -147,9 +152,11 @@ class CrashPoint(Record, kw_only=True):
 
     def __str__(self) -> str:
         """Return the crash point in words."""
+        save, tick = self.address.save, self.address.tick
+        context = f"in save {save}" if save else f"after {tick} {'step' if tick == 1 else 'steps'}"
         if self.tear_offset is None:
-            return f"before {self.address}"
-        return f"in {self.address}, torn at byte {self.tear_offset}"
+            return f"{context}, before {self.address.operation}"
+        return f"{context}, inside {self.address.operation}, torn at byte {self.tear_offset:,}"
 
 
 # --- what the references taught -------------------------------------------------------------------

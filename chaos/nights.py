@@ -1,9 +1,8 @@
-"""The nightly stress job: every shipped scenario, over and over, each time with a fresh seed, until the budget is spent."""
+"""The nightly stress job: every shipped scenario, over and over, with fresh seeds, until the budget is spent."""
 
 from __future__ import annotations
 
 import random
-import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +10,8 @@ from typing import Final, TextIO
 
 from chaos.errors import ChaosError
 from chaos.invocation import Asked, conduct
-from chaos.model import SCHEMA, Record, Verdict
+from chaos.reports.night import Campaigned, Night
+from chaos.runs import remove_run
 from chaos.scenario import load_scenario, shipped_scenarios
 from chaos.settings import SettingsLayer
 from chaos.verdict import exit_status
@@ -20,34 +20,15 @@ from chaos.verdict import exit_status
 _WORST_FIRST: Final = (3, 1, 2, 4, 0)
 
 
-class Campaigned(Record, kw_only=True):
-    """One campaign of the night; `run` is empty when its folder was not kept, `error` when the harness did not fail."""
-
-    scenario: str
-    seed: int
-    verdict: Verdict | None
-    status: int
-    kills_landed: int
-    findings: tuple[str, ...]
-    elapsed_s: float
-    run: str = ""
-    error: str = ""
-
-
-class Night(Record, kw_only=True):
-    """All campaigns of one night, in order. `not_run` are scenarios that the budget did not reach."""
-
-    schema: int = SCHEMA
-    seed: int
-    budget_s: float
-    elapsed_s: float
-    status: int
-    campaigns: tuple[Campaigned, ...]
-    not_run: tuple[str, ...]
-
-
 def run_night(
-    root: Path, *, seed: int, budget_s: float, kills: int, jobs: int | None, progress: TextIO, tell: Callable[[str], None]
+    root: Path,
+    *,
+    seed: int,
+    budget_s: float,
+    kills: int,
+    jobs: int | None,
+    progress: TextIO,
+    tell: Callable[[str], None],
 ) -> Night:
     """Run campaigns until the budget would not hold another one; at least one is always run."""
     begin = time.monotonic()
@@ -94,7 +75,7 @@ def _run_one(name: str, layer: SettingsLayer, root: Path, progress: TextIO) -> C
         )
     status = exit_status(judged.judgement)
     if status == 0:
-        shutil.rmtree(folder)
+        remove_run(folder)
     return Campaigned(
         scenario=name,
         seed=seed,

@@ -1,4 +1,4 @@
-"""From two uninterrupted runs to the reference: what is expected, what varies, and what the target's clock looks like."""
+"""From two uninterrupted runs to the reference: what is expected, what varies, what the target's clock looks like."""
 
 from __future__ import annotations
 
@@ -30,6 +30,8 @@ from chaos.roles import FileNames
 
 FIRST_REFERENCE: Final = 1
 SECOND_REFERENCE: Final = 2
+# The largest share of a final file's leaves that may differ between the references and be left out.
+_MOST_VARYING: Final = 0.5
 
 Logs = tuple[tuple[Operation, ...], tuple[Operation, ...]]
 
@@ -73,7 +75,7 @@ def _require_success(life: LifeRecord) -> None:
     how = {
         LifeEnd.EXITED: f"ended with exit status {life.exit_status}",
         LifeEnd.SIGNALLED: f"was ended by {signal_name(life.signal or 0)}",
-        LifeEnd.DEADLINE: f"did not end within its deadline ({life.elapsed_s:.0f} s); set --deadline if it needs longer",
+        LifeEnd.DEADLINE: f"did not end within its deadline ({life.elapsed_s:.0f} s; --deadline sets it)",
     }.get(life.end, f"ended as {life.end}")
     tail = "\n".join(life.output_tail.splitlines()[-8:])
     said = f" Its last output:\n{tail}" if tail else " It printed nothing."
@@ -131,19 +133,20 @@ class _Comparison:
         a, b = self._examiner.examine(left, frozenset()), self._examiner.examine(right, frozenset())
         if a.digest == b.digest:
             return
-        leaves_b = {leaf.name: leaf for leaf in b.leaves}
         is_final = state.role is FileRole.FINAL
         if not (a.is_whole and b.is_whole and a.leaves):
             if is_final:
                 self.differing_tensors.append(key)
             return
-        for leaf in a.leaves:
-            other = leaves_b.pop(leaf.name, None)
-            if other is not None and other.digest == leaf.digest:
-                continue
+        digests_b = {leaf.name: leaf.digest for leaf in b.leaves}
+        different = [leaf for leaf in a.leaves if digests_b.pop(leaf.name, None) != leaf.digest]
+        different += [leaf for leaf in b.leaves if leaf.name in digests_b]
+        if is_final and len(different) > _MOST_VARYING * len(a.leaves):
+            # What is left to compare once these are left out would say nothing: this is no time or host name.
+            self.differing_tensors.append(f"{key} ({len(different)} of its {len(a.leaves)} values)")
+            return
+        for leaf in different:
             self._note(key, leaf.name, is_tensor=leaf.is_tensor, is_final=is_final)
-        for name, leaf in leaves_b.items():
-            self._note(key, name, is_tensor=leaf.is_tensor, is_final=is_final)
 
     def _note(self, key: str, name: str, *, is_tensor: bool, is_final: bool) -> None:
         """Remember one leaf that differs."""
@@ -162,9 +165,7 @@ def _final_states(
         if state.role is FileRole.FINAL:
             key = comparison.key_of(path)
             without = frozenset(comparison.varying_leaves.get(key, ()))
-            found.append(
-                msgspec.structs.replace(state, key=key, digest=examiner.examine(out / path, without).digest)
-            )
+            found.append(msgspec.structs.replace(state, key=key, digest=examiner.examine(out / path, without).digest))
     return tuple(found)
 
 

@@ -10,35 +10,10 @@ from chaos.errors import UsageError
 from chaos.executors.pool import LocalPool
 from chaos.journal import Event, Journal, ReferenceRecorded, TrialFinished, TrialsPlanned
 from chaos.judging import complete
-from chaos.model import SCHEMA, Finding, Outcome, Record, Trial, TrialKind
+from chaos.model import Outcome, Trial, TrialKind
+from chaos.reports.replay import LifeComparison, Replay
 from chaos.runs import started_of
 from chaos.verdict import findings_of, violations_of
-
-
-class LifeComparison(Record, kw_only=True):
-    """One life of the replay against the recorded one; digests are canonical crash states, None where there was no such life."""
-
-    life: int
-    crash_point: str
-    recorded_digest: str | None
-    replayed_digest: str | None
-
-    @property
-    def is_same(self) -> bool:
-        """Tell whether both left the same crash state."""
-        return self.recorded_digest == self.replayed_digest
-
-
-class Replay(Record, kw_only=True):
-    """What a replay showed: what is wrong with the trial now, and whether every life left what it left then."""
-
-    schema: int = SCHEMA
-    run: str
-    trial: int
-    is_same: bool
-    lives: tuple[LifeComparison, ...]
-    findings: tuple[Finding, ...]
-    folder: str
 
 
 def replay(folder: Path, events: tuple[Event, ...], number: int) -> Replay:
@@ -85,16 +60,12 @@ def _compare(then: Outcome | None, now: Outcome) -> tuple[LifeComparison, ...]:
     """Pair the lives of two runs of a trial."""
     lives_then = then.lives if then is not None else ()
     points = [str(point) for point in now.trial.crash_points]
-    found = []
-    for position in range(max(len(lives_then), len(now.lives))):
-        found.append(
-            LifeComparison(
-                life=position + 1,
-                crash_point=points[position] if position < len(points) else "none: to its end",
-                recorded_digest=lives_then[position].state_digest if position < len(lives_then) else None,
-                replayed_digest=now.lives[position].state_digest if position < len(now.lives) else None,
-            )
+    return tuple(
+        LifeComparison(
+            life=position + 1,
+            crash_point=points[position] if position < len(points) else "none: to its end",
+            recorded_digest=lives_then[position].state_digest if position < len(lives_then) else None,
+            replayed_digest=now.lives[position].state_digest if position < len(now.lives) else None,
         )
-    return tuple(found)
-
-
+        for position in range(max(len(lives_then), len(now.lives)))
+    )

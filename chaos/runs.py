@@ -1,14 +1,15 @@
-"""The folders of runs: `.chaos/<id>/`, one a campaign, with `latest` pointing at the newest; what lies in one and how it is found again."""
+"""The folders of runs: `.chaos/<id>/`, one a campaign, `latest` pointing at the newest; how one is found again."""
 
 from __future__ import annotations
 
 import contextlib
-import datetime
+import datetime as dt
 import fcntl
 import importlib.metadata
 import os
 import platform
 import secrets
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,7 +41,7 @@ class Environment(Record, kw_only=True):
 
 def start_run(root: Path, scenario: Scenario, settings: Settings) -> tuple[Path, CampaignStarted]:
     """Make a run's folder below `root` with everything that is known before the first trial."""
-    stamp = datetime.datetime.now(tz=datetime.UTC).strftime("%Y%m%d-%H%M%S")
+    stamp = dt.datetime.now(tz=dt.UTC).strftime("%Y%m%d-%H%M%S")
     name = f"{stamp}-{secrets.token_hex(2)}"
     folder = root / name
     try:
@@ -61,6 +62,14 @@ def start_run(root: Path, scenario: Scenario, settings: Settings) -> tuple[Path,
         scenario=scenario,
     )
     return folder, started
+
+
+def remove_run(folder: Path) -> None:
+    """Remove a run's folder, and `latest` beside it if that pointed at it."""
+    shutil.rmtree(folder)
+    link = folder.parent / _LATEST
+    if link.is_symlink() and not link.exists():
+        link.unlink()
 
 
 def _point_latest_at(root: Path, name: str) -> None:

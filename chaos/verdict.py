@@ -152,8 +152,9 @@ def _finding(group: list[Violation], run_name: str) -> Finding:
     first = group[0]
     where = str(first.crash_point) if first.crash_point is not None else NO_FAULT
     phase = first.crash_point.expected_phase if first.crash_point is not None else ""
+    place = f"{first.crash_point.address}, {first.crash_point.tear_offset}" if first.crash_point is not None else ""
     return Finding(
-        id=xxhash.xxh3_64_hexdigest(f"{first.check}|{phase}|{where}".encode())[:10],
+        id=xxhash.xxh3_64_hexdigest(f"{first.check}|{phase}|{place}".encode())[:10],
         check=first.check,
         severity=severity_of(first.check),
         trial=first.trial,

@@ -94,12 +94,20 @@ def about_canary(canary: Outcome | None, survival: CheckResult, exactness: Check
     missed = []
     if not any(violation.life == first for violation in survival.violations):
         missed.append("checkpoints destroyed in its first life")
-    if exactness is not None and not any(violation.life == last for violation in exactness.violations):
+    doubts = []
+    if exactness is not None and not is_completed(canary):
+        doubts.append(
+            f"The canary did not run to its end ({_how_it_ended(canary)}), so no wrong bit could be planted in its "
+            "final file: nothing shows that one would be found."
+        )
+    elif exactness is not None and not any(violation.life == last for violation in exactness.violations):
         missed.append("a bit flipped in its final file")
-    if not missed:
-        return []
-    bugs = " and ".join(missed)
-    return [f"The checks of this campaign did not find the planted bug ({bugs}): nothing that they passed counts."]
+    if missed:
+        bugs = " and ".join(missed)
+        doubts.append(
+            f"The checks of this campaign did not find the planted bug ({bugs}): nothing that they passed counts."
+        )
+    return doubts
 
 
 def about_saves(reference: Reference, outcomes: Iterable[Outcome], target: Target) -> list[str]:

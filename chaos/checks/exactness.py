@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chaos.checks.lineage import conclude, counterpart, is_completed, landed_kills, last_crash_point
-from chaos.model import CheckName, CheckResult, FileState, Outcome, Reference, Target, Violation
+from chaos.model import CheckName, CheckResult, FileState, Outcome, Reference, Target, TensorDifference, Violation
 
 
 def check(reference: Reference, outcomes: tuple[Outcome, ...], target: Target) -> CheckResult:
@@ -33,10 +33,25 @@ def _pairs(reference: Reference, outcome: Outcome) -> list[tuple[FileState, File
     return [(wanted, file) for wanted, file in found if file is not None and file.is_whole is not False]
 
 
+def _measured(difference: TensorDifference | None) -> str:
+    """Say how large a measured difference is (None: it was not measured; nothing is said then)."""
+    if difference is None:
+        return ""
+    if not difference.tensors_differing:
+        others = (*difference.leaves_differing, *difference.only_left, *difference.only_right)
+        return f" ({len(others)} values differ, the first is {others[0]})" if others else ""
+    return (
+        f" ({difference.tensors_differing:,} of {difference.tensors:,} tensors differ, the first is "
+        f"{difference.first_name}; {difference.elements_differing:,} of {difference.elements:,} numbers differ, by at "
+        f"most {difference.largest_absolute:.3g}, which is {difference.largest_ulp:,} ulp)"
+    )
+
+
 def _violation(outcome: Outcome, different: list[tuple[FileState, FileState]]) -> Violation:
     life = outcome.lives[-1]
     files = "; ".join(
         f"{found.path} ({found.size_bytes:,} bytes) has digest {found.digest}, that of the reference {wanted.digest}"
+        f"{_measured(outcome.differences.get(found.key))}"
         for wanted, found in different
     )
     kills = [f"life {kill.life.number} {kill.crash_point}" for kill in landed_kills((outcome,))]

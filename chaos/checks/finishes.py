@@ -35,14 +35,14 @@ def _steps_missing(reference: Reference, order: SaveOrder, outcome: Outcome) -> 
     profile, life = reference.profile, outcome.lives[-1]
     if profile.last_step is None or not _is_line_for_every_step(reference):
         return _ticks_missing(reference, order, outcome)
-    if life.last_step == profile.last_step:
+    if life.last_step is not None and life.last_step >= profile.last_step:
         return ""
     if life.last_step is None and _found_last_save(reference, order, outcome):
         return ""
     reached = life.last_step
     if reached is None:
         reached = max((other.last_step for other in outcome.lives if other.last_step is not None), default=None)
-    if reached == profile.last_step:
+    if reached is not None and reached >= profile.last_step:
         return ""
     shown = "no step" if reached is None else f"step {reached}"
     return f"the last step shown is {shown}, that of the reference is step {profile.last_step}"

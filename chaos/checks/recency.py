@@ -62,10 +62,9 @@ def order_of(reference: Reference) -> SaveOrder:
     if not reference.outcomes or not reference.outcomes[0].lives:
         return SaveOrder()
     life = reference.outcomes[0].lives[0]
-    acknowledged = _distinct(life.acknowledgements)
+    acknowledged, contents = _acknowledged_contents(reference, life)
     if not acknowledged:
         return SaveOrder()
-    contents = _new_contents([*(item.files for item in acknowledged), life.crash_state], _repeated(reference))
     clock = _Clock.of(reference, life)
     saves: list[KnownSave] = []
     for (position, digests), owner in zip(contents, _owners(contents, len(acknowledged)), strict=True):
@@ -86,12 +85,32 @@ def order_of(reference: Reference) -> SaveOrder:
     return SaveOrder(saves=tuple(saves), start=start)
 
 
+_Contents = list[tuple[int, tuple[str, ...]]]
+
+
+def _acknowledged_contents(reference: Reference, life: LifeRecord) -> tuple[list[Acknowledgement], _Contents]:
+    """Return the acknowledgements that count, and the new contents at each of them and at the end.
+
+    Those outside of saves are left out, unless with them there are exactly as many as contents: then each save is
+    acknowledged before its first write.
+    """
+    repeated = _repeated(reference)
+    inside = [item for item in life.acknowledgements if item.save > 0]
+    named = [item for item in life.acknowledgements if item.save > 0 or item.step is not None]
+    found = []
+    for candidates in (inside, named):
+        counted = _distinct(candidates)
+        found.append((counted, _new_contents([*(item.files for item in counted), life.crash_state], repeated)))
+    return next((pair for pair in found if len(pair[0]) == len(pair[1])), found[0])
+
+
 def _distinct(acknowledgements: Sequence[Acknowledgement]) -> list[Acknowledgement]:
-    """Leave out those outside of saves, and of several in a row with the same step number all but the last."""
-    inside = [item for item in acknowledgements if item.save > 0]
-    following = [item.step for item in inside[1:]]
-    is_last = [item.step is None or item.step != after for item, after in zip(inside, following, strict=False)]
-    return [item for item, keep in zip(inside, [*is_last, True], strict=False) if keep]
+    """Leave out of several in a row with the same step number all but the last."""
+    following = [item.step for item in acknowledgements[1:]]
+    is_last = [
+        item.step is None or item.step != after for item, after in zip(acknowledgements, following, strict=False)
+    ]
+    return [item for item, keep in zip(acknowledgements, [*is_last, True], strict=False) if keep]
 
 
 def _not_damaged(files: Iterable[FileState]) -> tuple[FileState, ...]:

@@ -18,4 +18,4 @@ from chaos.runs import DEFAULT_ROOT, find_run
 def command(*, run: str, root: Path, is_json: bool) -> int:
     """Work the verdict of RUN (an id, `latest`, or a folder) out again from its journal."""
     folder = find_run(root, run)
-    return report(rejudge(folder), folder, is_json=is_json, progress=sys.stderr)
+    return report(rejudge(folder), is_json=is_json, progress=sys.stderr)

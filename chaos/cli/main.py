@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
+import json
 import os
 import sys
 import tempfile
@@ -29,6 +31,7 @@ COMMANDS: Mapping[str, str] = {
 }
 INTERRUPTED = 130
 FAILED = 3
+SCHEMA = 1  # that of chaos.model, which is not imported here: the command must start fast
 USAGE = 2
 
 
@@ -74,7 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status; `arguments` are those of the process unless given.
 
     Findings are no errors: a command returns their status itself. Every error that was foreseen is one sentence on
-    standard error; any other is reported with the file that its traceback was written to.
+    standard error; any other is reported with the file that its traceback was written to. With `--json` the error is
+    also the one object on standard output: `schema`, `error`, `hint`, `exit_status`.
     """
     try:
         with cli.make_context("chaos", list(sys.argv[1:] if arguments is None else arguments)) as context:
@@ -85,6 +89,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _give_up_output()
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last resort: a user sees no bare traceback
         sentence, status = _explain(error)
+        if _wants_json(sys.argv[1:] if arguments is None else arguments):
+            click.echo(_error_as_json(sentence, status))
         click.echo(sentence, err=True)
     return status if isinstance(status, int) else 0
 
@@ -100,12 +106,28 @@ def _explain(error: BaseException) -> tuple[str, int]:
             sentence, status = f"Error: {error.format_message()}", error.exit_code
         case ChaosError():
             sentence, status = f"Error: {error}", error.exit_status
+        case OSError() if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            where = f": {error.filename}" if error.filename else ""
+            sentence = f"Error: {error.strerror}{where}\n  Free some space, or choose another place with --runs DIR."
+            status = FAILED
         case click.Abort() | KeyboardInterrupt():
             sentence, status = "Error: interrupted", INTERRUPTED
         case _:
             what = f"{type(error).__name__}: {error}"
             sentence, status = f"Error: chaos itself failed: {what}\n  {_keep_traceback(error)}", FAILED
     return sentence, status
+
+
+def _wants_json(arguments: Sequence[str]) -> bool:
+    """Tell whether `--json` was typed as an option of ours, not of a command under test."""
+    words = list(arguments)
+    return "--json" in (words[: words.index("--")] if "--" in words else words)
+
+
+def _error_as_json(sentence: str, status: int) -> str:
+    """Return an error as the one JSON object that `--json` promises."""
+    message, _, hint = sentence.removeprefix("Error: ").partition("\n")
+    return json.dumps({"schema": SCHEMA, "error": message, "hint": hint.strip(), "exit_status": status})
 
 
 def _help_hint(error: click.UsageError) -> str:

@@ -17,7 +17,9 @@ from chaos.settings import parse_duration
 
 
 @click.command("nightly")
-@click.option("--budget", default="30m", show_default=True, help="How long the whole night may take, such as 90s or 1h.")
+@click.option(
+    "--budget", default="30m", show_default=True, help="How long the whole night may take, such as 90s or 1h."
+)
 @click.option("--kills", type=click.IntRange(1), default=10, show_default=True, help="Kills in each campaign.")
 @click.option("--seed", type=click.IntRange(0), help="The seed that all campaigns' seeds come from (default: drawn).")
 @click.option("--jobs", type=click.IntRange(1, 64), help="Trials at a time (default: the cores, at most 8).")
@@ -26,8 +28,8 @@ from chaos.settings import parse_duration
 def command(*, budget: str, kills: int, seed: int | None, jobs: int | None, root: Path, is_json: bool) -> int:
     """Run every shipped scenario over and over, with fresh seeds, until the budget is spent.
 
-    The run folders of campaigns that did not come out as expected are kept, the others removed. The exit status is the worst
-    campaign's.
+    The run folders of campaigns that did not come out as expected are kept, the others removed. The exit status is
+    the worst campaign's.
     """
     budget_s = parse_duration(budget, place=Place(source="command line", is_command_line=True))
     chosen = secrets.randbits(32) if seed is None else seed

@@ -21,8 +21,8 @@ from chaos.runs import DEFAULT_ROOT, find_run, open_run
 def command(*, trial: str, root: Path, is_json: bool) -> int:
     """Run one trial of an earlier run again, such as `latest/7`.
 
-    The schedule is the stored one, so the kills strike where they struck then. Exit status: 0 when nothing is wrong with the trial now, 1
-    when the checks find something.
+    The schedule is the stored one, so the kills strike where they struck then. Exit status: 0 when nothing is wrong
+    with the trial now, 1 when the checks find something.
     """
     run, _, number = trial.rpartition("/")
     if not run or not number.isdigit():

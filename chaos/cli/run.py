@@ -16,17 +16,28 @@ from chaos.scenario import Scenario, load_scenario, scenario_from_command
 from chaos.settings import layer_from_command_line
 
 DEFAULT_SCENARIO = "durable"
+_DESCRIPTION = ("checkpoints", "final", "ignore", "step", "saved")
 
 
-@click.command("run", cls=CommandWithTarget, options_metavar="[OPTIONS] [SCENARIO] [-- CMD …]", epilog="Exit status: 0 pass (or as the scenario expects), 1 fail, 2 wrong usage, 3 chaos itself failed, 4 inconclusive.")
+@click.command(
+    "run",
+    cls=CommandWithTarget,
+    options_metavar="[OPTIONS] [SCENARIO] [-- CMD …]",
+    epilog="Exit status: 0 pass (or as the scenario expects), 1 fail, 2 wrong usage, 3 chaos itself failed, "
+    "4 inconclusive. With --json, an error is an object too, with the keys error, hint and exit_status.",
+)
 @click.argument("scenario", required=False)
 @click.option("--kills", type=int, help="How many kills must land (default 20).")
 @click.option("--seed", type=int, help="Rebuilds the same schedule (default: drawn, and printed).")
 @click.option("--jobs", type=int, help="Trials at a time (default: the cores, at most 8).")
 @click.option("--budget", help="Start no more trials after this long, such as 10m.")
 @click.option("--max-bytes", help="Start no more trials when the run's folder holds this much, such as 2GB.")
-@click.option("--deadline", "deadline_s", type=float, help="Seconds that one life may take (default 600).")
-@click.option("--checkpoints", multiple=True, metavar="GLOB", help="For -- CMD: the checkpoints, such as '{out}/ckpt*.pt'.")
+@click.option(
+    "--deadline", "--deadline-s", "deadline_s", type=float, help="Seconds that one life may take (default 600)."
+)
+@click.option(
+    "--checkpoints", multiple=True, metavar="GLOB", help="For -- CMD: the checkpoints, such as '{out}/ckpt*.pt'."
+)
 @click.option("--final", multiple=True, metavar="GLOB", help="For -- CMD: the final files, such as '{out}/final.pt'.")
 @click.option("--ignore", multiple=True, metavar="GLOB", help="For -- CMD: files that are never judged.")
 @click.option("--step", metavar="REGEX", help="For -- CMD: a step line; its first group is the step's number.")
@@ -34,33 +45,54 @@ DEFAULT_SCENARIO = "durable"
 @click.option("--strict", is_flag=True, default=None, help="Warnings fail too.")
 @click.option("--keep", is_flag=True, default=None, help="Keep the output folders of clean trials too.")
 @click.option("--no-intercept", is_flag=True, default=None, help="Kill by step line and time; weaker guarantees.")
-@click.option("--dry-run", "is_dry", is_flag=True, help="Print the schedule and what it would cost; kill nothing.")
-@click.option("--continue", "is_continued", is_flag=True, help="Go on with the newest run (or the one named as SCENARIO).")
-@click.option("--runs", "root", type=click.Path(path_type=Path), default=DEFAULT_ROOT, help="Where runs are kept (default .chaos).")
+@click.option(
+    "--dry-run", "is_dry", is_flag=True, help="Print the schedule and what it would cost; kill only the canary."
+)
+@click.option(
+    "--continue", "is_continued", is_flag=True, help="Go on with the newest run (or the one named as SCENARIO)."
+)
+@click.option(
+    "--runs",
+    "root",
+    type=click.Path(path_type=Path),
+    default=DEFAULT_ROOT,
+    help="Where runs are kept (default .chaos).",
+)
 @click.option("--json", "is_json", is_flag=True, help="Print one JSON object on standard output.")
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:  # noqa: ANN401 - click gives the options by name
     """Kill a training job at exact, seeded points, and prove that it comes back bit for bit.
 
-    Without SCENARIO and CMD the target is the bundled trainer. After `--` stands a command of your own, with {out} where its output
-    folder goes:
+    Without SCENARIO and CMD the target is the bundled trainer. After `--` stands a command of your own, with {out}
+    where its output folder goes:
 
         chaos run --kills 20 --checkpoints '{out}/ckpt*.pt' --final '{out}/final.pt' -- python train.py {out}
     """
     words = command_under_test(ctx)
     root, is_json = options.pop("root"), options.pop("is_json")
     if options.pop("is_continued"):
-        return go_on(root, options["scenario"] or "latest", is_json=is_json, progress=sys.stderr)
+        return _go_on(root, words, options, is_json=is_json)
     is_dry = options.pop("is_dry")
     scenario = _scenario(words, options)
     asked = Asked(scenario=scenario, layer=layer_from_command_line(**options), root=root, is_json=is_json)
     return dry_run(asked, sys.stderr) if is_dry else run_campaign(asked, sys.stderr)
 
 
+def _go_on(root: Path, words: tuple[str, ...] | None, options: dict[str, Any], *, is_json: bool) -> int:
+    """Go on with an earlier run; UsageError where the command line describes another target."""
+    name = options.pop("scenario") or "latest"
+    described = [f"--{key}" for key in (*_DESCRIPTION, "is_dry") if options.pop(key)]
+    if words is not None or described:
+        what = "the command after `--`" if words is not None else described[0].replace("is_dry", "dry-run")
+        message = f"{what} has no meaning with --continue: the earlier run has a target and a schedule already"
+        raise UsageError(message, hint="leave it out, or start a new run without --continue")
+    return go_on(root, name, layer_from_command_line(**options), is_json=is_json, progress=sys.stderr)
+
+
 def _scenario(words: tuple[str, ...] | None, options: dict[str, Any]) -> Scenario:
     """Take the options that describe a target out of `options` and make a scenario of them, or load the named one."""
     name = options.pop("scenario")
-    described = {key: options.pop(key) for key in ("checkpoints", "final", "ignore", "step", "saved")}
+    described = {key: options.pop(key) for key in _DESCRIPTION}
     if words is None:
         given = [f"--{key}" for key, value in described.items() if value]
         if given:

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from chaos.errors import UsageError
+from chaos.errors import HarnessError, UsageError
 from chaos.executors.lineage import run_trial
 from chaos.executors.pool import LIFELINE_VARIABLE
 from chaos.model import Outcome, TrialSpec
@@ -24,10 +24,19 @@ def command(*, specification: Path, folder: Path, is_json: bool) -> None:
     _end_with_the_supervisor()
     outcome = run_trial(_read(specification), folder.absolute())
     data = msgspec.json.encode(outcome)
-    temporary = folder / "outcome.json.tmp"
-    temporary.write_bytes(data)
-    temporary.replace(folder / "outcome.json")
+    _write(folder, data)
     click.echo(data if is_json else _summary(outcome))
+
+
+def _write(folder: Path, data: bytes) -> None:
+    """Leave the outcome in the trial's folder; HarnessError where the disk does not take it."""
+    temporary = folder / "outcome.json.tmp"
+    try:
+        temporary.write_bytes(data)
+        temporary.replace(folder / "outcome.json")
+    except OSError as error:
+        message = f"the outcome of the trial in {folder} cannot be written: {error.strerror}"
+        raise HarnessError(message, hint="choose another place with --runs DIR, or free some space") from error
 
 
 def _read(path: Path) -> TrialSpec:

@@ -1,4 +1,5 @@
-"""From a trial to its outcome: `lineage` runs one trial here and now, `pool` runs several `chaos trial` processes side by side.
+"""From a trial to its outcome: `lineage` runs one here and now, `pool` several `chaos trial` side by side.
 
-The unit of work is a file in (the specification) and a file out (the outcome), so that another engine can run it elsewhere.
+The unit of work is a file in (the specification) and a file out (the outcome), so that another engine can run it
+elsewhere.
 """

@@ -1,4 +1,4 @@
-"""Run one trial: start, kill, restart, kill, …, finish; look at the folder after every life. Facts only; nobody is judged here."""
+"""Run one trial: start, kill, restart, kill, …, finish; look at the folder after every life. Nobody is judged."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _RUNNERS: Final = {LivesMode.INTERCEPTED: run_intercepted, LivesMode.POLLED: run
 
 
 def run_trial(spec: TrialSpec, folder: Path) -> Outcome:
-    """Run the lineage of `spec` below `folder` (made if missing; its output folder must be new) and return what it did."""
+    """Run the lineage of `spec` below `folder` (its output folder must be new) and return what it did."""
     started = time.monotonic()
     out = folder / "out"
     try:

@@ -1,7 +1,7 @@
 """Run trials side by side, each as a `chaos trial SPEC --out DIR` process that ends when this one does.
 
-The lifeline is a pipe: the trials hold its reading end, only this process the writing end. When this process ends, however it ends, every trial
-sees the pipe close and ends itself, and its guardian ends the target.
+The lifeline is a pipe: the trials hold its reading end, only this process the writing end. When this process ends,
+however it ends, every trial sees the pipe close and ends itself, and its guardian ends the target.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class LocalPool:
             message = f"the run folder cannot be written: {error.strerror}: {folder}"
             raise HarnessError(message, hint="choose another place with --runs DIR, or free some space") from error
         lives = len(spec.trial.crash_points) + 1
-        process = subprocess.Popen(  # noqa: S603 - our own program
+        process = subprocess.Popen(
             [sys.executable, "-P", "-m", "chaos", "trial", str(specification), "--out", str(folder)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

@@ -1,8 +1,10 @@
 """Turn a held call into what it is about to do: which files, which bytes, which name appears or goes.
 
-A `Call` is neutral: it says what the kernel would do with the arguments, not what they mean to a checkpoint. Its `effect` says how the
-supervisor treats it.
+A `Call` is neutral: it says what the kernel would do with the arguments, not what they mean to a checkpoint. Its
+`effect` says how the supervisor treats it.
 """
+
+# ruff: noqa: PTH116 - the target's paths are bytes
 
 from __future__ import annotations
 
@@ -50,9 +52,10 @@ class Effect(StrEnum):
 class Call(Record, kw_only=True):
     """One decoded call. `name` is without width suffixes; `fd` is the descriptor written to, or -1.
 
-    `path` and `new_path` are usable by the supervisor (see `TargetThread.path_argument`); `flags` and `mode` are those of an open. `segments` are
-    (address, length) pairs of the data; `offset` is None for calls that write at the descriptor's own offset. `is_transfer`: the data come from another
-    descriptor. `resolve`, for openat2 alone, are its rules for the way to the file; they hold from the folder `base` on, along `text`.
+    `path` and `new_path` are usable by the supervisor (see `TargetThread.path_argument`); `flags` and `mode` are those
+    of an open. `segments` are (address, length) pairs of the data; `offset` is None for calls that write at the
+    descriptor's own offset. `is_transfer`: the data come from another descriptor. `resolve`, for openat2 alone, are its
+    rules for the way to the file; they hold from the folder `base` on, along `text`.
     """
 
     name: str
@@ -88,13 +91,18 @@ def signed64(value: int) -> int:
 Decoder = Callable[[TargetThread, tuple[int, int, int, int, int, int]], Call]
 
 
-def _write(thread: TargetThread, a: tuple[int, ...]) -> Call:
+def _write(_thread: TargetThread, a: tuple[int, ...]) -> Call:
     return Call(name="write", effect=Effect.DATA, fd=signed(a[0]), segments=((a[1], a[2]),), size_bytes=a[2])
 
 
-def _pwrite(thread: TargetThread, a: tuple[int, ...]) -> Call:
+def _pwrite(_thread: TargetThread, a: tuple[int, ...]) -> Call:
     return Call(
-        name="pwrite", effect=Effect.DATA, fd=signed(a[0]), segments=((a[1], a[2]),), size_bytes=a[2], offset=signed64(a[3])
+        name="pwrite",
+        effect=Effect.DATA,
+        fd=signed(a[0]),
+        segments=((a[1], a[2]),),
+        size_bytes=a[2],
+        offset=signed64(a[3]),
     )
 
 
@@ -125,7 +133,7 @@ def _pwritev2(thread: TargetThread, a: tuple[int, ...]) -> Call:
 def _by_fd(name: str, effect: Effect, fd_index: int = 0) -> Decoder:
     """Make a decoder for a call on one descriptor."""
 
-    def decode(thread: TargetThread, a: tuple[int, int, int, int, int, int]) -> Call:
+    def decode(_thread: TargetThread, a: tuple[int, int, int, int, int, int]) -> Call:
         return Call(name=name, effect=effect, fd=signed(a[fd_index]))
 
     return decode
@@ -134,13 +142,13 @@ def _by_fd(name: str, effect: Effect, fd_index: int = 0) -> Decoder:
 def _transfer(name: str, fd_index: int, size_index: int) -> Decoder:
     """Make a decoder for a call that moves bytes from one descriptor to another."""
 
-    def decode(thread: TargetThread, a: tuple[int, int, int, int, int, int]) -> Call:
+    def decode(_thread: TargetThread, a: tuple[int, int, int, int, int, int]) -> Call:
         return Call(name=name, effect=Effect.DATA, fd=signed(a[fd_index]), size_bytes=a[size_index], is_transfer=True)
 
     return decode
 
 
-def _clone(thread: TargetThread, a: tuple[int, ...]) -> Call:
+def _clone(_thread: TargetThread, a: tuple[int, ...]) -> Call:
     return Call(name="clone_range", effect=Effect.DATA, fd=signed(a[0]), is_transfer=True)
 
 
@@ -251,7 +259,7 @@ def _openat2(thread: TargetThread, a: tuple[int, ...]) -> Call:
     return msgspec.structs.replace(opening, mode=mode, resolve=resolve, base=base or b"", text=text)
 
 
-def _mmap(thread: TargetThread, a: tuple[int, ...]) -> Call:
+def _mmap(_thread: TargetThread, a: tuple[int, ...]) -> Call:
     return Call(name="mmap", effect=Effect.SHARED_MAPPING, fd=signed(a[4]), size_bytes=a[1])
 
 
@@ -259,19 +267,19 @@ def _truncate(thread: TargetThread, a: tuple[int, ...]) -> Call:
     return Call(name="truncate", effect=Effect.NAMES, path=thread.path_argument(AT_FDCWD, a[0]), size_bytes=a[1])
 
 
-def _ftruncate(thread: TargetThread, a: tuple[int, ...]) -> Call:
+def _ftruncate(_thread: TargetThread, a: tuple[int, ...]) -> Call:
     return Call(name="ftruncate", effect=Effect.DATA, fd=signed(a[0]), size_bytes=a[1])
 
 
-def _fallocate(thread: TargetThread, a: tuple[int, ...]) -> Call:
+def _fallocate(_thread: TargetThread, a: tuple[int, ...]) -> Call:
     return Call(name="fallocate", effect=Effect.DATA, fd=signed(a[0]), flags=signed(a[1]), offset=a[2], size_bytes=a[3])
 
 
-def _sync(thread: TargetThread, a: tuple[int, ...]) -> Call:
+def _sync(_thread: TargetThread, _a: tuple[int, ...]) -> Call:
     return Call(name="sync", effect=Effect.METADATA)
 
 
-def _exit_group(thread: TargetThread, a: tuple[int, ...]) -> Call:
+def _exit_group(_thread: TargetThread, _a: tuple[int, ...]) -> Call:
     return Call(name="exit", effect=Effect.EXIT)
 
 
@@ -316,7 +324,17 @@ _DECODERS: Final[dict[str, Decoder]] = {
     **{name: _by_fd(name, Effect.METADATA) for name in ("fchmod", "fchown", "fsetxattr", "fremovexattr")},
     **{
         name: _by_path(name.removeprefix("l"), Effect.METADATA, at=False)
-        for name in ("chmod", "chown", "lchown", "utime", "utimes", "setxattr", "lsetxattr", "removexattr", "lremovexattr")
+        for name in (
+            "chmod",
+            "chown",
+            "lchown",
+            "utime",
+            "utimes",
+            "setxattr",
+            "lsetxattr",
+            "removexattr",
+            "lremovexattr",
+        )
     },
     **{
         name: _metadata_at(short)

@@ -1,8 +1,9 @@
 """Carrying a held call out on the target's behalf, so that it is over when the supervisor goes on.
 
-A call that is answered with "continue" gives no sign of its end: with two writing threads it could still be under way when the next
-one is struck. So whatever changes bytes or names is done here, on a copy of the target's own descriptor or through its /proc entry, and answered with the
-result. Results are those of the kernel: a count, zero, or a negative errno.
+A call that is answered with "continue" gives no sign of its end: with two writing threads it could still be under way
+when the next one is struck. So whatever changes bytes or names is done here, on a copy of the target's own descriptor
+or through its /proc entry, and answered with the result. Results are those of the kernel: a count, zero, or a negative
+errno.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class Executor:
         return raw_syscall(self._numbers[call.name], fd)
 
     def transfer(self, thread: TargetThread, name: str, notification: Notification, source: int, fd: int) -> int:
-        """Carry out sendfile or copy_file_range from `source` to `fd`, with offsets read from and written to the target."""
+        """Carry out sendfile or copy_file_range from `source` to `fd`; offsets passed by pointer are the target's."""
         a = notification.arguments
         if name == "sendfile":
             offset = _Offset(thread, a[2])
@@ -84,9 +85,7 @@ class Executor:
             offset.store()
             return result
         into, out_of = _Offset(thread, a[3]), _Offset(thread, a[1])
-        result = raw_syscall(
-            self._numbers["copy_file_range"], source, out_of.pointer(), fd, into.pointer(), a[4], a[5]
-        )
+        result = raw_syscall(self._numbers["copy_file_range"], source, out_of.pointer(), fd, into.pointer(), a[4], a[5])
         into.store()
         out_of.store()
         return result
@@ -99,7 +98,7 @@ class Executor:
         ranges = thread.read(notification.arguments[2], 32)
         return raw_syscall(self._numbers["ioctl"], fd, request, source.to_bytes(8, "little") + ranges[8:])
 
-    def change_names(self, thread: TargetThread, call: Call) -> int:
+    def change_names(self, thread: TargetThread, call: Call) -> int:  # noqa: PLR0911 - one case a line is how this is read
         """Carry out a call that makes, moves or removes names (or truncates by name)."""
         path, new = call.path or b"", call.new_path or b""
         match call.name:

@@ -1,7 +1,7 @@
 """The seccomp program: which calls are handed to the supervisor, which run on unseen, which are refused.
 
-Classic BPF over `struct seccomp_data` (linux/seccomp.h): number at byte 0, architecture at 4, arguments from 16, eight bytes each.
-Opening for reading, private mappings and all else that cannot change a file pass at the kernel's own speed.
+Classic BPF over `struct seccomp_data` (linux/seccomp.h): number at byte 0, architecture at 4, arguments from 16, eight
+bytes each. Opening for reading, private mappings and all else that cannot change a file pass at the kernel's own speed.
 """
 
 from __future__ import annotations

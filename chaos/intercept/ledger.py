@@ -1,9 +1,12 @@
 """The proof that nothing was written unseen: what the log says of each file against what the folder shows.
 
-After every call that was carried out, the touched file's size and modification time are noted by device and inode. At the end
-of a life every file in the folder must be as noted. What is not (a mapping, a helper outside of the process tree, another container) is named. Two writes by an outsider
-within one tick of the file system's clock that leave the size as it was would not be seen.
+After every call that was carried out, the touched file's size and modification time are noted by device and inode. At
+the end of a life every file in the folder must be as noted. What is not (a mapping, a helper outside of the process
+tree, another container) is named. Two writes by an outsider within one tick of the file system's clock that leave the
+size as it was would not be seen.
 """
+
+# ruff: noqa: PTH116, PTH118 - this walks the whole folder, and bytes paths come in
 
 from __future__ import annotations
 
@@ -55,7 +58,7 @@ class Ledger:
             return
 
     def excuse(self, state: os.stat_result) -> None:
-        """Compare nothing of a file until it is noted again: a known call is under way on it whose end will not be seen."""
+        """Compare nothing of a file until it is noted again: the end of a call on it will not be seen."""
         self._seen[state.st_dev, state.st_ino] = _Seen(-1, -1)
 
     def map(self, state: os.stat_result) -> None:

@@ -1,5 +1,7 @@
 """Reading a held thread: its memory, its paths, its descriptors. Valid only while its call is still pending."""
 
+# ruff: noqa: PTH115, PTH123 - on the way of every held call, where a Path costs more than the work
+
 from __future__ import annotations
 
 import ctypes
@@ -84,7 +86,7 @@ class TargetThread:
         return None
 
     def read_vector(self, address: int, count: int) -> tuple[tuple[int, int], ...] | None:
-        """Return the `struct iovec` array at `address` as (base, length) pairs; None for what the kernel refuses, too (writev(2))."""
+        """Return the `struct iovec` array at `address` as (base, length) pairs; None where writev(2) refuses it."""
         if count > _VECTOR_LIMIT:
             return None
         data = self.read(address, 16 * count)
@@ -139,9 +141,9 @@ class TargetThread:
     def path_argument(self, directory_fd: int, address: int, *, may_be_empty: bool = False) -> bytes | None:
         """Return the path at `address` in a form that this process can use, without changing what it names.
 
-        Relative paths go through /proc/<id>/cwd or /proc/<id>/fd/N, so that symbolic links and renamed folders mean the same; /proc/self
-        is the target's. None for what the kernel refuses without looking at any file: memory that is not readable, an empty path, a
-        descriptor that is none.
+        Relative paths go through /proc/<id>/cwd or /proc/<id>/fd/N, so that symbolic links and renamed folders mean the
+        same; /proc/self is the target's. None for what the kernel refuses without looking at any file: memory that is
+        not readable, an empty path, a descriptor that is none.
         """
         text = self.read_string(address)
         if text is None or (not text and not may_be_empty):

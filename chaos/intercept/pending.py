@@ -12,7 +12,7 @@ from chaos.model import Operation, Record
 
 
 class Sinks(Record, kw_only=True):
-    """The files that stand for the target's standard output and error and the probe's ticks; paths made before the life."""
+    """The files that stand for the target's output and the probe's ticks; they are made before the life."""
 
     stdout: Path
     stderr: Path
@@ -23,7 +23,8 @@ class Sinks(Record, kw_only=True):
 class Pending:
     """A held call that would change something the log is about; `operation` is what it would be logged as.
 
-    `fd` is a copy of the target's descriptor, or -1; whoever takes a Pending commits, tears or abandons it, which closes the copy.
+    `fd` is a copy of the target's descriptor, or -1; whoever takes a Pending commits, tears or abandons it, which
+    closes the copy.
     """
 
     notification: Notification

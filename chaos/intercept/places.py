@@ -1,5 +1,7 @@
 """Which file a name means, and whether it lies in the output folder; what is written elsewhere is listed."""
 
+# ruff: noqa: PTH115, PTH118 - on the way of every held call, where a Path costs more than the work
+
 from __future__ import annotations
 
 import os
@@ -23,7 +25,7 @@ class Places:
         self._private = tuple(os.path.realpath(path) + "/" for path in private)
 
     def resolve(self, path: bytes, *, follows: bool) -> str:
-        """Return the real path of a name that need not exist; its last part as it is, unless the call `follows` links."""
+        """Return the real path of a name that need not exist; its last part only where the call `follows` links."""
         text = os.fsdecode(path)
         folder, name = os.path.split(text.rstrip("/"))
         if follows or name in ("", ".", ".."):

@@ -1,11 +1,15 @@
-"""The one clock of a life: every watched call in one order, one at a time, carried out and logged or left hanging for ever.
+"""The one clock of a life: every watched call in one order, carried out and logged, or left hanging for ever.
 
-The caller polls `Session.fd`, takes a `Pending` from `receive`, and either commits it (it happens, and is logged) or tears it, or does neither: then it never
-happens, which is what a strike is.
+The caller polls `Session.fd`, takes a `Pending` from `receive`, and either commits it (it happens, and is logged) or
+tears it, or does neither: then it never happens, which is what a strike is.
 """
+
+# ruff: noqa: PTH113, PTH115, PTH116 - on the way of every held call, where a Path costs more than the work
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import stat
 from pathlib import Path
@@ -32,7 +36,7 @@ _RWF_APPEND: Final = 0x10
 class Session:
     """One life's calls, from the first to the strike or the end."""
 
-    def __init__(  # noqa: PLR0913 - one life's fixed circumstances
+    def __init__(
         self,
         listener_fd: int,
         *,
@@ -44,7 +48,8 @@ class Session:
     ) -> None:
         """Watch `out`; changes below `private` folders (ours) are not reported as outside.
 
-        `is_killable_only`: a call that was received is withdrawn by its thread's death alone, never by a signal handler (Linux 5.19).
+        `is_killable_only`: a call that was received is withdrawn by its thread's death alone, never by a signal handler
+        (Linux 5.19).
         """
         self.fd = listener_fd
         self.log: list[Operation] = []
@@ -77,14 +82,15 @@ class Session:
     def receive(self) -> Pending | None:
         """Take one notification; return it if the log is about it, else let it run and return None."""
         notification = self._listener.receive()
+        self._count_interrupted()
         if notification is None:
-            # A thread that ends with its process withdraws its call too, and that is no interruption.
-            self.interrupted_calls += not self._is_exiting
             return None
         thread = TargetThread(notification.thread_id)
         try:
             pending = self._examine(notification, thread)
         except TargetGoneError:
+            # It may also be one that we may not look into: then it waits for an answer, and nobody knows what it did.
+            self.foreign_calls += self._listener.let_run(notification)
             return None
         if pending is None:
             self._listener.let_run(notification)
@@ -93,6 +99,12 @@ class Session:
             self.withdraw(pending)
             return None
         return pending
+
+    def _count_interrupted(self) -> None:
+        """Count the calls that signals took away unseen; threads that end with the root withdraw theirs, too."""
+        if not self._is_exiting:
+            self.interrupted_calls += self._listener.num_withdrawn
+        self._listener.num_withdrawn = 0
 
     def _examine(self, notification: Notification, thread: TargetThread) -> Pending | None:
         """Decode a call and build the operation that it would be; None where the log is not about it."""
@@ -111,16 +123,17 @@ class Session:
         return None
 
     def _examine_exit(self, notification: Notification, thread: TargetThread, call: Call) -> Pending | None:
-        """The end of the root process is a mark; other processes come and go."""
+        """Make a mark of the end of the root process; other processes come and go."""
         if thread.process_id() != self._root_pid:
             return None
         operation = self._operation(thread, OperationKind.MARK, call.name)
         return Pending(notification=notification, thread=thread, call=call, operation=operation)
 
     def _examine_descriptor(self, notification: Notification, thread: TargetThread, call: Call) -> Pending | None:
-        """Build the operation of a call on a descriptor. The descriptor itself says which file it is, whatever the caller sees."""
+        """Build the operation of a call on a descriptor, which itself says which file it is, in any namespace."""
         fd = self._descriptors.copy(thread, call.fd)
         if fd < 0:
+            self.foreign_calls += fd == -errno.EPERM
             return None
         self._copies.add(fd)
         try:
@@ -157,7 +170,7 @@ class Session:
         )
 
     def _sink_operation(self, thread: TargetThread, call: Call, sink: str) -> Operation | None:
-        """Build the operation of a write to standard output, standard error or the ticks; what else is done to them is not on the clock."""
+        """Build the operation of a write to the output or the ticks; nothing else done to them is on the clock."""
         if not call.segments and not call.is_transfer:
             return None
         text = thread.read_segments(call.segments, _TEXT_LIMIT).decode("utf-8", "replace")
@@ -198,7 +211,7 @@ class Session:
         return Pending(notification=notification, thread=thread, call=call, operation=operation)
 
     def _names(self, call: Call, path: bytes) -> tuple[str, str]:
-        """Return the real names that a call is about; a symbolic link has one alone, since what it says is no file yet."""
+        """Return the real names that a call is about; what a symbolic link says is none of them."""
         if call.name == "symlink":
             return self._places.resolve(call.new_path or b"", follows=False), ""
         new = "" if call.new_path is None else self._places.resolve(call.new_path, follows=False)
@@ -300,7 +313,7 @@ class Session:
         stream: str = "",
         text: str = "",
     ) -> Operation:
-        """Number the operation and its thread."""
+        """Return an operation with its number and that of its thread."""
         ordinal = self._threads.setdefault(thread.thread_id, len(self._threads))
         return Operation(
             index=len(self.log),
@@ -323,13 +336,12 @@ def _identity(state: os.stat_result) -> tuple[int, int]:
 
 
 def _open_flags(fd: int) -> int:
-    """Return the flags that one of our descriptors was opened with."""
-    with open(f"/proc/self/fdinfo/{fd}", encoding="ascii") as info:
-        return next(int(line.split()[1], 8) for line in info if line.startswith("flags:"))
+    """Return the flags of the open file behind one of our descriptors, which is the target's."""
+    return fcntl.fcntl(fd, fcntl.F_GETFL)
 
 
 def _write_offset(call: Call, fd: int, state: os.stat_result) -> int:
-    """Return the file offset at which a call would write: in a file opened for appending that is its end, whatever the call says."""
+    """Return the file offset at which a call would write: in a file opened for appending, its end."""
     if call.effect is not Effect.DATA or stat.S_ISDIR(state.st_mode):
         return 0
     if call.name in ("ftruncate", "fallocate"):

@@ -1,4 +1,6 @@
-"""What a life finds around itself: its own scratch folders, the probe on its path, trackers offline, nothing shared with other lives."""
+"""What a life finds around itself: scratch folders of its own, the probe on its path, trackers offline."""
+
+# ruff: noqa: PTH100, PTH113, PTH118 - a path is made absolute without resolving its links
 
 from __future__ import annotations
 
@@ -44,7 +46,8 @@ def life_environment(
 ) -> dict[str, str]:
     """Return the environment of a life: `base`, then what the harness sets, then the target's own `extra`.
 
-    `scratch` gets one folder for each variable that names a temporary or cache folder; it must exist. `ticks` is where the probe reports.
+    `scratch` gets one folder for each variable that names a temporary or cache folder; it must exist. `ticks` is where
+    the probe reports.
     """
     environment = dict(base)
     environment.update(_OFFLINE)

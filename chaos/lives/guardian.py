@@ -1,12 +1,18 @@
 """The guardian of one life: a program of its own, run as `python -I -S guardian.py`, importing nothing of the project.
 
-It becomes the reaper of all orphans among its descendants (PR_SET_CHILD_SUBREAPER), forks once, installs the seccomp filter in that child, hands the
-listener to the supervisor and keeps a copy of it (so that calls stay blocked, instead of failing, when the supervisor dies), and executes the target. It ends the whole tree when it is told to, or when its
+It becomes the reaper of all orphans among its descendants (PR_SET_CHILD_SUBREAPER), forks once, installs the seccomp
+filter in that child, hands the listener to the supervisor and keeps a copy of it (so that calls stay blocked, instead
+of failing, when the supervisor dies), and executes the target. It ends the whole tree when it is told to, or when its
 standard input closes: the supervisor is gone then.
 
-Standard input: one line of JSON (the configuration), then commands, a line each: `kill` ends all descendants.
-The socket (inherited, number in the configuration) carries one JSON message a packet: `started` (with the listener, if there is a filter), `root_ended`, `reaped`, `failed`.
+Standard input: one line of JSON (the configuration), then commands, a line each: `kill` ends all descendants. The
+socket (inherited, number in the configuration) carries one JSON message a packet: `started` (with the listener, if
+there is a filter), `root_ended`, `reaped`, `failed`.
 """
+
+# ruff: noqa: PTH123, PTH208, S606 - a guardian must start fast: it loads no pathlib and executes the target itself
+
+from __future__ import annotations
 
 import ctypes
 import json
@@ -15,8 +21,12 @@ import select
 import signal
 import socket
 import struct
-import sys
 from contextlib import suppress
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # `typing` is not loaded when this runs: a guardian must start fast
+    from collections.abc import Sequence
+    from typing import Any
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
@@ -29,17 +39,15 @@ EINVAL = 22
 libc = ctypes.CDLL(None, use_errno=True)
 
 
-def install_filter(program, number):
-    """Install the seccomp program; return its listener and whether the wait is killable, which older kernels do not know."""
+def install_filter(program: bytes, number: int) -> tuple[int, bool]:
+    """Install the seccomp program; return its listener, and whether the wait is killable (Linux 5.19)."""
     buffer = ctypes.create_string_buffer(program, len(program))
     description = struct.pack("=HxxxxxxQ", len(program) // 8, ctypes.addressof(buffer))
     holder = ctypes.create_string_buffer(description, len(description))
     if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "PR_SET_NO_NEW_PRIVS")
     for flags in (FILTER_NEW_LISTENER | FILTER_WAIT_KILLABLE, FILTER_NEW_LISTENER):
-        fd = libc.syscall(
-            ctypes.c_long(number), ctypes.c_long(SECCOMP_SET_MODE_FILTER), ctypes.c_long(flags), holder
-        )
+        fd = libc.syscall(ctypes.c_long(number), ctypes.c_long(SECCOMP_SET_MODE_FILTER), ctypes.c_long(flags), holder)
         if fd >= 0:
             return fd, bool(flags & FILTER_WAIT_KILLABLE)
         if ctypes.get_errno() != EINVAL:
@@ -48,13 +56,13 @@ def install_filter(program, number):
     raise OSError(error, f"seccomp: {os.strerror(error)}")
 
 
-def send(channel, message, fds=()):
+def send(channel: socket.socket, message: dict[str, object], fds: Sequence[int] = ()) -> None:
     """Send one message, with descriptors."""
     with suppress(OSError):
         socket.send_fds(channel, [json.dumps(message).encode()], list(fds))
 
 
-def launch(config, channel, to_guardian):
+def launch(config: dict[str, Any], channel: socket.socket, to_guardian: socket.socket) -> None:
     """In the child: set the stage, install the filter, hand the listener over, execute the target."""
     os.setsid()
     os.chdir(config["cwd"])
@@ -68,9 +76,10 @@ def launch(config, channel, to_guardian):
             signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     os.umask(config["umask"])
-    # From here on every descriptor above 2 is closed by the execution itself, so that a failure of it can still be told.
+    # Every descriptor above 2 is closed by the execution itself, so that a failure of it can still be told.
     channel.set_inheritable(False)
-    fds, is_killable_only = [], False
+    fds: list[int] = []
+    is_killable_only = False
     if config["filter"]:
         fd, is_killable_only = install_filter(bytes.fromhex(config["filter"]), config["seccomp"])
         fds.append(fd)
@@ -79,9 +88,10 @@ def launch(config, channel, to_guardian):
     os.execve(config["executable"], config["command"], config["env"])
 
 
-def children_of(root):
+def children_of(root: int) -> dict[int, bool]:
     """Return all descendants of process `root` as /proc shows them now: {pid: whether it still lives}."""
-    parents, living = {}, set()
+    parents: dict[int, int] = {}
+    living: set[int] = set()
     for name in os.listdir("/proc"):
         if name.isdigit():
             with suppress(OSError, ValueError, IndexError), open(f"/proc/{name}/stat", "rb") as stat:
@@ -89,7 +99,8 @@ def children_of(root):
                 parents[int(name)] = int(parent)
                 if state not in (b"Z", b"X"):
                     living.add(int(name))
-    found, front = {}, {root}
+    found: dict[int, bool] = {}
+    front = {root}
     while front:
         front = {pid for pid, parent in parents.items() if parent in front}
         found.update({pid: pid in living for pid in front})
@@ -99,14 +110,14 @@ def children_of(root):
 class Guardian:
     """The loop that waits for commands, for the end of the root, and for the supervisor's death."""
 
-    def __init__(self, channel, root):
+    def __init__(self, channel: socket.socket, root: int) -> None:
         """Guard the tree below this process; `root` is the target's first process."""
         self.channel = channel
         self.root = root
-        self.killed = set()
+        self.killed: set[int] = set()
 
-    def reap(self, flags):
-        """Collect ended children; report the root's end, and that nobody is left. False when there are no children left."""
+    def reap(self, flags: int) -> bool:
+        """Collect ended children; report the root's end, and when nobody is left (then False)."""
         while True:
             try:
                 pid, status = os.waitpid(-1, flags)
@@ -120,7 +131,7 @@ class Guardian:
             if not flags:
                 return True
 
-    def kill_all(self):
+    def kill_all(self) -> None:
         """End every descendant until none is left: what is reparented to us meanwhile too."""
         while True:
             for pid, is_living in children_of(os.getpid()).items():
@@ -131,7 +142,7 @@ class Guardian:
             if not self.reap(0) or not self.reap(os.WNOHANG):
                 return
 
-    def run(self):
+    def run(self) -> None:
         """Serve until the supervisor is gone."""
         read_end, write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
@@ -155,7 +166,7 @@ class Guardian:
                 send(self.channel, {"event": "reaped", "killed": len(self.killed), "is_root_killed": is_root_killed})
 
 
-def main():
+def main() -> None:
     """Start the target and guard it."""
     line = b""
     while not line.endswith(b"\n"):
@@ -183,4 +194,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

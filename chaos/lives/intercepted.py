@@ -21,14 +21,14 @@ from chaos.lives.watch import Watch, tear_within
 from chaos.model import Evidence, FileState, LifeEnd, LifeRecord
 from chaos.states.snapshot import Photographer
 
-_ORPHAN_GRACE_S: Final = 5.0
+ORPHAN_GRACE_S: Final = 5.0
 _POLL_S: Final = 0.2
 
 
 def launch_plan(request: LifeRequest, sinks: Sinks, *, program: str) -> LaunchPlan:
     """Say how the target is started; `program` is the seccomp program in hexadecimal, or empty."""
     target = request.target
-    cwd = target.cwd or os.getcwd()
+    cwd = target.cwd or str(Path.cwd())
     extra = {name: value.replace("{out}", request.out) for name, value in target.env.items()}
     environment = life_environment(
         os.environ, extra, hash_seed=request.hash_seed, scratch=Path(request.folder) / "scratch", ticks=sinks.ticks
@@ -58,6 +58,7 @@ def run_intercepted(request: LifeRequest, photographer: Photographer) -> LifeRes
             out=Path(request.out),
             sinks=sinks,
             private=(Path(request.folder),),
+            is_killable_only=process.is_killable_only,
         )
         try:
             life = InterceptedLife(request, process, session, photographer.checkpoints)
@@ -88,6 +89,7 @@ class InterceptedLife:
         self._end: LifeEnd | None = None
         self._evidence: Evidence | None = None
         self._orphans: tuple[str, ...] = ()
+        self._grace_end_s: float | None = None
         self._poll = select.poll()
         self._poll.register(session.fd, select.POLLIN)
         self._poll.register(process.channel_fd, select.POLLIN)
@@ -96,17 +98,22 @@ class InterceptedLife:
         """Serve calls until the life is over, one way or another; then end what is left of it."""
         quiet_since = time.monotonic()
         while self._end is None:
-            now = time.monotonic()
-            if now >= deadline:
-                self._end = LifeEnd.DEADLINE
-            elif self._serve():
-                quiet_since = time.monotonic()
-            elif self._held and now - quiet_since > GRACE_S:
-                self._release_first()
-            if self._process.root_status is not None and self._end is None:
+            if self._process.root_status is not None:
                 self._outlive_root()
+            elif time.monotonic() >= deadline:
+                self._end = LifeEnd.DEADLINE
+            if self._end is None:
+                quiet_since = self._step(quiet_since)
         if self._end is not LifeEnd.STRUCK:
             self._process.kill()
+
+    def _step(self, quiet_since: float) -> float:
+        """Handle the next events; return since when there was none."""
+        if self._serve():
+            return time.monotonic()
+        if self._held and time.monotonic() - quiet_since > GRACE_S:
+            self._release_first()
+        return quiet_since
 
     def _serve(self) -> bool:
         """Wait a little for events and handle them; False where there was none."""
@@ -131,7 +138,7 @@ class InterceptedLife:
             return
         self._go(pending)
         while self._end is None and (ready := self._next_ready()) is not None:
-            self._go(ready)
+            self._go_late(ready)
 
     def _next_ready(self) -> Pending | None:
         """Take the held operation whose predecessors are done by now, if there is one."""
@@ -144,10 +151,17 @@ class InterceptedLife:
         """Let the first held operation go out of order: waiting longer would be a deadlock of our own making."""
         ranked = [(self._order.rank(self._watch.locator, p.operation) or 0, i) for i, p in enumerate(self._held)]
         self._order_releases += 1
-        self._go(self._held.pop(min(ranked)[1]))
+        self._go_late(self._held.pop(min(ranked)[1]))
+
+    def _go_late(self, pending: Pending) -> None:
+        """Let an operation happen that was held back, if its thread has not given up on it meanwhile."""
+        if self._session.is_pending(pending):
+            self._go(self._session.renumbered(pending))
+        else:
+            self._session.withdraw(pending)
 
     def _go(self, pending: Pending) -> None:
-        """Let an operation happen, unless it is the crash point."""
+        """Let an operation happen, unless it is the crash point; `pending` is checked to be waited for."""
         if self._watch.see(pending.operation):
             self._strike(pending)
         elif self._session.commit(pending):
@@ -157,9 +171,9 @@ class InterceptedLife:
         """Kill the whole life while the call at the crash point is held, and never answer it."""
         point = self._request.crash_point
         assert point is not None and self._watch.struck_phase is not None  # noqa: S101, PT018 - `see` said so
-        was_alive = self._process.root_status is None and self._session.is_pending(pending)
+        was_alive = self._process.is_root_alive() and self._session.is_pending(pending)
         tear = tear_within(point, pending.operation)
-        done = self._session.tear(pending, tear) if tear is not None else 0
+        done = self._session.tear(pending, tear) if tear is not None and was_alive else 0
         killed = self._process.kill()
         self._end = LifeEnd.STRUCK
         signal = exit_of(self._process.root_status)[1] if self._process.root_status is not None else None
@@ -167,19 +181,18 @@ class InterceptedLife:
             crash_point=point,
             phase=self._watch.struck_phase,
             operation_index=pending.operation.index,
-            was_alive=was_alive,
+            was_alive=was_alive and killed.is_root,
             root_signal=signal or 0,
-            processes_killed=killed,
+            processes_killed=killed.processes,
             executed_bytes=done,
         )
 
     def _outlive_root(self) -> None:
-        """The root has ended: give its other processes a grace, then count those that are left as orphans."""
-        limit = time.monotonic() + _ORPHAN_GRACE_S
-        while self._process.descendants() and time.monotonic() < limit and self._end is None:
-            self._serve()
-        if self._end is None:
-            self._orphans = self._process.descendants()
+        """End the life of a root that has ended: at once if nobody is left, else after the grace of its orphans."""
+        now = time.monotonic()
+        self._grace_end_s = self._grace_end_s or now + ORPHAN_GRACE_S
+        if self._process.is_childless or now >= self._grace_end_s:
+            self._orphans = () if self._process.is_childless else self._process.descendants()
             _, signal = exit_of(self._process.root_status or 0)
             self._end = LifeEnd.EXITED if signal is None else LifeEnd.SIGNALLED
 
@@ -206,7 +219,7 @@ class InterceptedLife:
             state_digest=snapshot.digest,
             other_files=snapshot.other_files,
             unseen_writers=self._session.unexplained(),
-            outside_writes=tuple(self._session.outside_writes),
+            outside_writes=self._session.outside_writes,
             foreign_calls=self._session.foreign_calls,
             orphans=self._orphans,
             interrupted_calls=self._session.interrupted_calls,

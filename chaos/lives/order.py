@@ -1,8 +1,9 @@
 """Keep the order of several writers as the reference had it: early arrivals are held until their predecessors are done.
 
-Per file the order of operations is the same in every run; between the files of two threads it is not. Only saves in which the reference
-saw more than one writing thread are ordered. A target whose threads wait for each other in another way than the reference's would wait for ever: after `GRACE_S` without
-any event the first of the held operations is let go, and counted.
+Per file the order of operations is the same in every run; between the files of two threads it is not. Only saves in
+which the reference saw more than one writing thread are ordered. A target whose threads wait for each other in another
+way than the reference's would wait for ever: after `GRACE_S` without any event the first of the held operations is let
+go, and counted.
 """
 
 from __future__ import annotations

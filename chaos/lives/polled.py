@@ -1,8 +1,10 @@
 """A life without interception: its output and the output folder are looked at many times a second.
 
-A strike lands some milliseconds after what it waited for, so its place is only near; what happened between two looks is not seen; nobody can say that nothing was written
-unseen. That a kill landed, and what it left, is as sure as ever.
+A strike lands some milliseconds after what it waited for, so its place is only near; what happened between two looks is
+not seen; nobody can say that nothing was written unseen. That a kill landed, and what it left, is as sure as ever.
 """
+
+# ruff: noqa: PTH116, PTH118 - this walks the whole folder many times a second
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from chaos.intercept.pending import Sinks
-from chaos.lives.intercepted import launch_plan
+from chaos.intercept.spelling import spell
+from chaos.lives.intercepted import ORPHAN_GRACE_S, launch_plan
 from chaos.lives.process import LifeProcess, exit_of
 from chaos.lives.request import LifeRequest, LifeResult, output_tail, prepare_folder, write_log
 from chaos.lives.watch import Watch
@@ -21,7 +24,7 @@ from chaos.model import TEXT_LIMIT_CHARACTERS, Evidence, LifeEnd, LifeRecord, Op
 from chaos.states.snapshot import Photographer
 
 _PAUSE_S: Final = 0.001
-_ORPHAN_GRACE_S: Final = 5.0
+_LOOK_BYTES: Final = 1 << 20
 
 
 def run_polled(request: LifeRequest, photographer: Photographer) -> LifeResult:
@@ -37,9 +40,7 @@ def run_polled(request: LifeRequest, photographer: Photographer) -> LifeResult:
 class _PolledLife:
     """The loop that looks, and kills when it sees its crash point."""
 
-    def __init__(
-        self, request: LifeRequest, process: LifeProcess, sinks: Sinks, photographer: Photographer
-    ) -> None:
+    def __init__(self, request: LifeRequest, process: LifeProcess, sinks: Sinks, photographer: Photographer) -> None:
         """Bind the parts."""
         self._request = request
         self._process = process
@@ -54,29 +55,33 @@ class _PolledLife:
 
     def run(self, deadline: float) -> None:
         """Look until the life is over."""
+        look_s = 0.0
         while self._end is None:
-            has_ended = self._poll_root()
+            # No more than half of the time is spent with looking, however large the folder is.
+            has_ended = self._poll_root(max(_PAUSE_S, look_s))
+            began_s = time.monotonic()
             for operation in self._observer.look(len(self._log)):
                 if self._watch.see(operation):
                     self._strike(operation)
                     return
                 self._log.append(operation)
+            look_s = time.monotonic() - began_s
             if has_ended:
                 self._outlive_root()
             elif time.monotonic() >= deadline:
                 self._end = LifeEnd.DEADLINE
         self._process.kill()
 
-    def _poll_root(self) -> bool:
+    def _poll_root(self, pause_s: float) -> bool:
         """Wait a moment; tell whether the root has ended (before the look that follows)."""
-        self._process.wait_event(_PAUSE_S)
+        self._process.wait_event(pause_s)
         return self._process.root_status is not None
 
     def _strike(self, operation: Operation) -> None:
         """Kill the whole life now."""
         point, phase = self._request.crash_point, self._watch.struck_phase
         assert point is not None and phase is not None  # noqa: S101, PT018 - `see` said so
-        was_alive = self._process.root_status is None
+        was_alive = self._process.is_root_alive()
         killed = self._process.kill()
         _, signal = exit_of(self._process.root_status or 0)
         self._end = LifeEnd.STRUCK
@@ -84,17 +89,17 @@ class _PolledLife:
             crash_point=point,
             phase=phase,
             operation_index=operation.index,
-            was_alive=was_alive,
+            was_alive=was_alive and killed.is_root,
             root_signal=signal or 0,
-            processes_killed=killed,
+            processes_killed=killed.processes,
         )
 
     def _outlive_root(self) -> None:
         """Give the root's other processes a grace, then count those that are left as orphans."""
-        limit = time.monotonic() + _ORPHAN_GRACE_S
-        while self._process.descendants() and time.monotonic() < limit:
-            self._process.wait_event(_PAUSE_S * 20)
-        self._orphans = self._process.descendants()
+        limit = time.monotonic() + ORPHAN_GRACE_S
+        while not self._process.is_childless and time.monotonic() < limit:
+            self._process.wait_event(limit - time.monotonic())
+        self._orphans = () if self._process.is_childless else self._process.descendants()
         _, signal = exit_of(self._process.root_status or 0)
         self._end = LifeEnd.EXITED if signal is None else LifeEnd.SIGNALLED
 
@@ -160,7 +165,11 @@ class Observer:
         for stream, tail in self._tails.items():
             for line in tail.lines():
                 yield Operation(
-                    index=index, kind=OperationKind.OUTPUT, call="write", stream=stream, text=line[:TEXT_LIMIT_CHARACTERS]
+                    index=index,
+                    kind=OperationKind.OUTPUT,
+                    call="write",
+                    stream=stream,
+                    text=line[:TEXT_LIMIT_CHARACTERS],
                 )
                 index += 1
 
@@ -187,7 +196,7 @@ class Observer:
                     state = os.stat(path, follow_symlinks=False)
                 except OSError:
                     continue
-                found[os.path.relpath(path, self._out)] = _Seen(state.st_ino, state.st_size, state.st_mtime_ns)
+                found[spell(os.path.relpath(path, self._out))] = _Seen(state.st_ino, state.st_size, state.st_mtime_ns)
         return found
 
 
@@ -200,12 +209,13 @@ class _Tail:
         self._position = 0
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines completed since the last call."""
-        if self._path.stat().st_size == self._position:
-            return
-        with self._path.open("rb") as file:
-            file.seek(self._position)
-            data = file.read(1 << 20)
-        whole = data.rfind(b"\n") + 1
-        self._position += whole
-        yield from data[:whole].decode("utf-8", "replace").splitlines(keepends=True)
+        """Yield the lines completed since the last call; one that is longer than a look takes in comes in parts."""
+        while self._path.stat().st_size != self._position:
+            with self._path.open("rb") as file:
+                file.seek(self._position)
+                data = file.read(_LOOK_BYTES)
+            whole = data.rfind(b"\n") + 1 or (len(data) if len(data) == _LOOK_BYTES else 0)
+            if not whole:
+                return
+            self._position += whole
+            yield from data[:whole].decode("utf-8", "replace").splitlines(keepends=True)

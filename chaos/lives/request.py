@@ -14,9 +14,9 @@ from chaos.model import CrashPoint, LifeRecord, Operation, Record, Target, Targe
 class LifeRequest(Record, kw_only=True):
     """One life: which command, where, and where it is to be struck (None: it runs to its end).
 
-    `folder` is the life's own (logs, scratch), `out` the output folder of its lineage; both absolute. `deadline_s` bounds the whole life. In a learning
-    life (a reference) nobody knows yet what acknowledges a save: the checkpoints are looked at wherever one may be, and the acknowledgements carry the
-    operation's index instead of a save's ordinal.
+    `folder` is the life's own (logs, scratch), `out` the output folder of its lineage; both absolute. `deadline_s`
+    bounds the whole life. In a learning life (a reference) nobody knows yet what acknowledges a save: the checkpoints
+    are looked at wherever one may be, and the acknowledgements carry the operation's index instead of a save's ordinal.
     """
 
     number: int

@@ -30,12 +30,11 @@ class Watch:
             self.has_probe = True
         located = self.locator.locate(operation)
         self.last_address = located.address
-        if _is_at(self._point, located):
-            self.struck_phase = located.phase
-            return True
+        is_struck = _is_at(self._point, located)
         if self._learner is not None:
             self.acknowledgements.extend(self._learner.look(operation))
-        elif located.acknowledges is not None:
+        elif located.acknowledges is not None and not (is_struck and located.acknowledges.is_printed):
+            # What is struck is not printed any more; but that the thread came to it shows that it had gone on.
             self.acknowledgements.append(
                 Acknowledgement(
                     save=located.acknowledges.save,
@@ -44,7 +43,9 @@ class Watch:
                     files=self._checkpoints(),
                 )
             )
-        return False
+        if is_struck:
+            self.struck_phase = located.phase
+        return is_struck
 
 
 class _Learner:
@@ -87,7 +88,8 @@ def _is_at(point: CrashPoint | None, located: Located) -> bool:
 def tear_within(point: CrashPoint, operation: Operation) -> int | None:
     """Return the file offset at which to tear the write, None where it is not to be torn.
 
-    Sizes may differ a little between runs: an offset outside of this write becomes the nearest multiple of 4096 strictly inside it, if there is one.
+    Sizes may differ a little between runs: an offset outside of this write becomes the nearest multiple of 4096
+    strictly inside it, if there is one.
     """
     if point.tear_offset is None:
         return None

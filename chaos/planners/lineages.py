@@ -59,10 +59,11 @@ def course_of(profile: TargetProfile, points: Sequence[PlannablePoint]) -> Cours
     """Return the course of a reference.
 
     A recovery is the start of a later life, so it is struck where the reference's start can be: at marks, at output,
-    at the first tick. What the start did to files may have been for the first start only.
+    at the first tick. What the start did to files may have been for the first start only; what a later one does to
+    them are points of a phase of their own.
     """
     places = {phase: tuple(i for i, p in enumerate(points) if p.phase is phase) for phase in Phase}
-    places[Phase.RECOVERY] = tuple(
+    places[Phase.RECOVERY] += tuple(
         i for i in places[Phase.STARTUP] if points[i].address.file in {"", STDOUT} and not points[i].address.tick
     )
     return Course(
@@ -100,8 +101,8 @@ def chain(
 ) -> tuple[tuple[CrashPoint, ...], ...]:
     """Chain the drawn kills into lineages of about `kills_per_lineage`; none is left out.
 
-    The first finish kill has a lineage to itself, if there are enough others: what litter grows with the number of kills
-    shows only beside a lineage with a single one.
+    The first finish kill has a lineage to itself, if there are enough others: what litter grows with the number of
+    kills shows only beside a lineage with a single one.
     """
     total = sum(len(kills) for kills in drawn.values())
     alone, finish = drawn[Phase.FINISH][:1], drawn[Phase.FINISH][1:]
@@ -135,26 +136,66 @@ def faulted_trials(
 # --- drawing points -----------------------------------------------------------------------------------
 
 
+def _exposed(course: Course, places: Sequence[int], rng: random.Random) -> list[int]:
+    """Draw the place that no campaign may leave out, if it is among `places`: where a save in place is half done.
+
+    That is in a save after the first, after its first operation, and before it is published; of a recovery, after the
+    first change of a checkpoint.
+    """
+    recovering = [place for place in places if course.points[place].phase is Phase.RECOVERY]
+    if recovering:
+        return [rng.choice(recovering[1:] or recovering)]
+    opening = {save.addresses[0] for save in course.profile.saves if save.addresses}
+    points = [(place, course.points[place]) for place in places]
+    found = [
+        place
+        for place, point in points
+        if point.address.save > 1 and not point.is_published and point.address not in opening
+    ]
+    return [rng.choice(found)] if found else []
+
+
 def _spread(course: Course, places: Sequence[int], count: int, rng: random.Random) -> list[int]:
-    """Draw `count` places, each once before any again, spread over saves and steps, and over files."""
-    chosen: list[int] = []
-    used_files: Counter[str] = Counter()
+    """Draw `count` places, each once before any again, spread over saves and steps, and over files.
+
+    The first is one where a save in place would be half done, if there is one.
+    """
+    chosen = _exposed(course, places, rng)[:count]
+    used_files = Counter(course.points[place].address.file for place in chosen)
+    begun = [_context(course, place) for place in chosen]
+    left = [place for place in places if place not in chosen]
     while places and len(chosen) < count:
-        chosen += _one_round(course, places, count - len(chosen), used_files, rng)
+        chosen += _one_round(course, left, count - len(chosen), used_files, rng, begun)
+        left, begun = list(places), []
     return chosen
 
 
+def _context(course: Course, place: int) -> tuple[int, int]:
+    """Return the save or the step that a place is in."""
+    address = course.points[place].address
+    return (address.save, address.tick)
+
+
 def _one_round(
-    course: Course, places: Sequence[int], count: int, used_files: Counter[str], rng: random.Random
+    course: Course,
+    places: Sequence[int],
+    count: int,
+    used_files: Counter[str],
+    rng: random.Random,
+    begun: Sequence[tuple[int, int]],
 ) -> list[int]:
-    """Draw up to `count` different places, in turn from each save or step, there from the file least used so far."""
+    """Draw up to `count` different places, in turn from each save or step, there from the file least used so far.
+
+    Those in `begun` have had their first turn.
+    """
     contexts: dict[tuple[int, int], list[int]] = {}
     for place in places:
-        address = course.points[place].address
-        contexts.setdefault((address.save, address.tick), []).append(place)
+        contexts.setdefault(_context(course, place), []).append(place)
     chosen: list[int] = []
     while contexts and len(chosen) < count:
-        for context in rng.sample(list(contexts), min(len(contexts), count - len(chosen))):
+        turn = [context for context in contexts if context not in begun] or list(contexts)
+        begun = []
+        for context in rng.sample(turn, min(len(turn), count - len(chosen))):
             files = [course.points[place].address.file for place in contexts[context]]
             least = min(used_files[file] for file in files)
             file = rng.choice([file for file in dict.fromkeys(files) if used_files[file] == least])
@@ -195,7 +236,7 @@ def _append(course: Course, lineages: list[_Lineage], kill: Kill) -> None:
 
 def _insert_recovery(course: Course, lineages: Sequence[_Lineage], kill: Kill, rng: random.Random) -> None:
     """Put a recovery kill right after another one from which the next life has steps to do, in the shortest lineage."""
-    slots = [(lineage, slot) for lineage in lineages for slot in _recovery_slots(course, lineage)]
+    slots = [(lineage, slot) for lineage in lineages for slot in _recovery_slots(course, lineage, kill)]
     if not slots:  # every life resumes at the last step: it still comes to its marks
         slots = [(lineage, len(lineage.kills)) for lineage in lineages if lineage.kills]
         marks = [place for place in course.places[Phase.RECOVERY] if course.is_mark(place)]
@@ -205,12 +246,13 @@ def _insert_recovery(course: Course, lineages: Sequence[_Lineage], kill: Kill, r
     lineage.kills.insert(slot, kill)
 
 
-def _recovery_slots(course: Course, lineage: _Lineage) -> list[int]:
-    """Return the positions after a kill at which the next life still has steps to do."""
+def _recovery_slots(course: Course, lineage: _Lineage, kill: Kill) -> list[int]:
+    """Return the positions after a kill at which the next life still has steps to do, and what `kill` strikes at."""
+    needs_checkpoint = course.points[kill.place].phase is Phase.RECOVERY
     slots, resumed_from = [], None
-    for slot, kill in enumerate(lineage.kills, 1):
-        resumed_from = _resumed_after(course, resumed_from, kill)
-        if does_steps(course.profile, resumed_from):
+    for slot, before in enumerate(lineage.kills, 1):
+        resumed_from = _resumed_after(course, resumed_from, before)
+        if does_steps(course.profile, resumed_from) and not (needs_checkpoint and resumed_from is None):
             slots.append(slot)
     return slots
 

@@ -1,10 +1,36 @@
-"""The one table of a nightly stress job."""
+"""The record of a nightly stress job, and its one table."""
 
 from __future__ import annotations
 
-from chaos.nights import Campaigned, Night
+from chaos.model import SCHEMA, Record, Verdict
 
 _STATUS_WORDS = {0: "ok", 1: "FAILED", 2: "FAILED", 3: "BROKEN", 4: "INCONCLUSIVE"}
+
+
+class Campaigned(Record, kw_only=True):
+    """One campaign of the night; `run` is empty when its folder was not kept, `error` unless the harness failed."""
+
+    scenario: str
+    seed: int
+    verdict: Verdict | None
+    status: int
+    kills_landed: int
+    findings: tuple[str, ...]
+    elapsed_s: float
+    run: str = ""
+    error: str = ""
+
+
+class Night(Record, kw_only=True):
+    """All campaigns of one night, in order. `not_run` are scenarios that the budget did not reach."""
+
+    schema: int = SCHEMA
+    seed: int
+    budget_s: float
+    elapsed_s: float
+    status: int
+    campaigns: tuple[Campaigned, ...]
+    not_run: tuple[str, ...]
 
 
 def night_in_words(night: Night) -> str:
@@ -17,7 +43,8 @@ def night_in_words(night: Night) -> str:
     kills = sum(campaign.kills_landed for campaign in night.campaigns)
     bad = [campaign for campaign in night.campaigns if campaign.status]
     lines.append(
-        f"{len(night.campaigns)} campaigns, {kills} kills, {len(bad)} not as expected, in {night.elapsed_s:.0f} s of {night.budget_s:.0f} s"
+        f"{len(night.campaigns)} campaigns, {kills} kills, {len(bad)} not as expected, "
+        f"in {night.elapsed_s:.0f} s of {night.budget_s:.0f} s"
     )
     lines += [f"kept: {campaign.run}" for campaign in bad if campaign.run]
     lines.append(f"seed {night.seed}")

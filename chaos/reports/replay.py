@@ -1,10 +1,36 @@
-"""What `chaos replay` prints for people."""
+"""What a replay showed, and how `chaos replay` prints it for people."""
 
 from __future__ import annotations
 
 from typing import TextIO
 
-from chaos.replaying import Replay
+from chaos.model import SCHEMA, Finding, Record
+
+
+class LifeComparison(Record, kw_only=True):
+    """One life of the replay against the recorded one; digests are those of crash states (None: no such life)."""
+
+    life: int
+    crash_point: str
+    recorded_digest: str | None
+    replayed_digest: str | None
+
+    @property
+    def is_same(self) -> bool:
+        """Tell whether both left the same crash state."""
+        return self.recorded_digest == self.replayed_digest
+
+
+class Replay(Record, kw_only=True):
+    """What a replay showed: what is wrong with the trial now, and whether every life left what it left then."""
+
+    schema: int = SCHEMA
+    run: str
+    trial: int
+    is_same: bool
+    lives: tuple[LifeComparison, ...]
+    findings: tuple[Finding, ...]
+    folder: str
 
 
 def print_replay(replay: Replay, stream: TextIO) -> None:

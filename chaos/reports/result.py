@@ -26,6 +26,10 @@ from chaos.model import (
 from chaos.verdict import Judgement
 
 _HOUR_S = 3600.0
+_POLLED = (
+    "Without interception, kills strike at step lines and by time: where exactly each one landed is not guaranteed, "
+    "writes are neither torn nor all seen, and a replay may strike elsewhere. `chaos doctor` says why."
+)
 
 
 class CampaignFacts(Record, kw_only=True):
@@ -45,7 +49,10 @@ class CampaignFacts(Record, kw_only=True):
 
 
 class ReferenceFacts(Record, kw_only=True):
-    """What the uninterrupted runs were: `seconds` is the time of one of them, `final_digest` covers all final files."""
+    """What the uninterrupted runs were: `seconds` is the time of one of them, `final_digest` covers all final files.
+
+    `varying_leaves` names, for each final file, what differs between the two runs and was left out of the comparison.
+    """
 
     deterministic: bool
     seconds: float
@@ -53,6 +60,7 @@ class ReferenceFacts(Record, kw_only=True):
     total_steps: int = 0
     num_saves: int = 0
     differing_tensors: tuple[str, ...] = ()
+    varying_leaves: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
 
 
 class Result(Record, kw_only=True):
@@ -60,6 +68,7 @@ class Result(Record, kw_only=True):
 
     `checks` gives each check's status, `not_run` the reasons of those that were not run, `inconclusive` the sentences
     that say what was not proven. `verified_kills` counts landed kills whose lineage ran to its end and was compared.
+    `not_guaranteed` says what a verdict in this mode leaves open, `error` what broke the campaign off before its end.
     """
 
     schema: int = SCHEMA
@@ -89,6 +98,8 @@ class Result(Record, kw_only=True):
     verified_kills: int
     verified_kills_per_hour: float
     run_dir: str
+    not_guaranteed: tuple[str, ...] = ()
+    error: str = ""
 
 
 def build_result(
@@ -122,6 +133,7 @@ def build_result(
         verified_kills=verified,
         verified_kills_per_hour=round(verified * _HOUR_S / facts.elapsed_s, 1) if facts.elapsed_s > 0 else 0.0,
         run_dir=facts.run_dir,
+        not_guaranteed=(_POLLED,) if facts.mode is LivesMode.POLLED else (),
     )
 
 
@@ -162,6 +174,7 @@ def from_json(text: str | bytes) -> Result:
 
 def _reference_facts(reference: Reference) -> ReferenceFacts:
     profile = reference.profile
+    final = {file.key for file in reference.final}
     return ReferenceFacts(
         deterministic=reference.deterministic,
         seconds=round(reference.seconds, 3),
@@ -169,4 +182,5 @@ def _reference_facts(reference: Reference) -> ReferenceFacts:
         total_steps=profile.total_steps,
         num_saves=len(profile.saves),
         differing_tensors=reference.differing_tensors,
+        varying_leaves={key: names for key, names in reference.varying_leaves.items() if key in final},
     )

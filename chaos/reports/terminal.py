@@ -26,7 +26,6 @@ from chaos.model import (
     Finding,
     LifeEnd,
     LifeRecord,
-    LivesMode,
     Outcome,
     Record,
     Reference,
@@ -42,13 +41,10 @@ if TYPE_CHECKING:
 
 _WIDTH = 100
 _LABEL = 12
+_MOST_NAMES = 5
 _VERDICT_STYLE = {Verdict.PASS: "bold green", Verdict.FAIL: "bold red", Verdict.INCONCLUSIVE: "bold yellow"}
 _STATUS_WORD = {CheckStatus.PASSED: "passed", CheckStatus.FAILED: "FAILED", CheckStatus.NOT_RUN: "not run"}
 _STATUS_STYLE = {CheckStatus.PASSED: "green", CheckStatus.FAILED: "red", CheckStatus.NOT_RUN: "yellow"}
-_POLLED = (
-    "Without interception, kills strike at step lines and by time: where exactly each one landed is not guaranteed, "
-    "writes are neither torn nor all seen, and a replay may strike elsewhere. `chaos doctor` says why."
-)
 
 
 class Line(Record, kw_only=True):
@@ -81,8 +77,10 @@ class Progress:
             case ReferenceRecorded():
                 yield f"reference: {reference_in_words(event.reference)}"
             case TrialsPlanned():
-                kills = sum(len(trial.crash_points) for trial in event.trials)
-                yield f"planned: {kills} kills in {len(event.trials)} trials"
+                faulted = [trial for trial in event.trials if trial.kind is TrialKind.FAULTED]
+                kills = sum(len(trial.crash_points) for trial in faulted)
+                if faulted:
+                    yield f"planned: {kills} kills in {len(faulted)} trials"
             case TrialFinished():
                 if event.outcome.trial.kind is TrialKind.FAULTED:
                     self._landed += event.outcome.kills_landed
@@ -186,7 +184,13 @@ def _head(result: Result, width: int) -> Iterator[Line]:
         f"two uninterrupted runs ended with {same}; digest of the final files {reference.final_digest or 'unknown'}"
     )
     yield from _labelled("reference", facts, width)
-    yield from _labelled("note", _POLLED, width, "yellow") if result.mode is LivesMode.POLLED else ()
+    for key, left_out in reference.varying_leaves.items():
+        shown = ", ".join(left_out[:_MOST_NAMES]) + (
+            f" and {len(left_out) - _MOST_NAMES} more" if len(left_out) > _MOST_NAMES else ""
+        )
+        yield from _labelled("left out", f"{shown} in {key}: the two uninterrupted runs differ there", width)
+    for sentence in result.not_guaranteed:
+        yield from _labelled("note", sentence, width, "yellow")
 
 
 def _print_kills(console: Console, result: Result) -> None:

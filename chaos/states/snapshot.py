@@ -1,4 +1,4 @@
-"""Look at an output folder when nothing writes to it: each checkpoint, final file and temporary, examined from outside."""
+"""Look at an output folder when nothing writes to it: each watched file is examined from outside."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Snapshot(Record, kw_only=True):
 class Photographer:
     """Takes snapshots of one output folder through an examiner in a process of its own."""
 
-    def __init__(  # noqa: PLR0913 - one folder's fixed circumstances
+    def __init__(
         self,
         out: Path,
         examiner: Examiner,
@@ -67,7 +67,7 @@ class Photographer:
         """Yield relative path, key and role of every file; a watched folder counts as one thing."""
         for entry in _entries(folder):
             path = os.path.relpath(entry.path, self._out)
-            key, role, _ = self._classify(path)
+            key, role, _ = self._classify(spell(path))
             if role is FileRole.OTHER and entry.is_dir(follow_symlinks=False):
                 yield from self._walk(Path(entry.path))
             else:
@@ -86,7 +86,7 @@ class Photographer:
             modified_ns = 0
         return FileState(
             path=spell(path),
-            key=spell(key),
+            key=key,
             role=role,
             size_bytes=examination.size_bytes,
             is_whole=is_whole,
@@ -109,7 +109,8 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
 def state_digest(files: list[FileState]) -> str:
     """Return the canonical digest of a crash state (hexadecimal, 128 bits).
 
-    A damaged file under a name that varies from run to run counts by its name only: `torch.save` writes the file's own name into it.
+    A damaged file under a name that varies from run to run counts by its name only: `torch.save` writes the file's own
+    name into it.
     """
     digest = xxhash.xxh3_128()
     for state in sorted(files, key=lambda state: (state.key, state.digest)):

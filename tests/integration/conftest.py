@@ -1,5 +1,7 @@
 """Real lives of small scripts: run with and without the filter, struck at chosen operations, looked at from outside."""
 
+# ruff: noqa: PTH115, PTH116, PTH118, PTH123 - names in a folder are bytes
+
 from __future__ import annotations
 
 import hashlib
@@ -10,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -108,10 +111,10 @@ def examiner() -> Iterator[Examiner]:
 def lives(tmp_path: Path, examiner: Examiner) -> Callable[..., Lives]:
     """Give a maker of `Lives` of a script with arguments."""
 
-    def make(script: str, *arguments: str, **options: object) -> Lives:
+    def make(script: str, *arguments: str, **options: Any) -> Lives:
         folder = tmp_path / f"lives-{len(list(tmp_path.iterdir()))}"
         folder.mkdir()
-        return Lives(folder=folder, examiner=examiner, script=script, arguments=arguments, **options)  # type: ignore[arg-type]
+        return Lives(folder=folder, examiner=examiner, script=script, arguments=arguments, **options)
 
     return make
 

@@ -6,6 +6,11 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
+from chaos.intercept import session
+from chaos.intercept.decode import Call, decode
+from chaos.intercept.memory import TargetGoneError
 from chaos.intercept.syscalls import this_machine
 from chaos.model import LifeEnd
 
@@ -23,3 +28,20 @@ def test_every_call_behaves_as_without_interception(lives: Callable[..., Any], t
     assert seen[False][1] == seen[True][1]
     assert seen[False][0][-1] == "done"
     assert record.unseen_writers == ()
+
+
+def test_a_thread_that_cannot_be_looked_into_is_let_run(
+    lives: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the kernel denies a look at the target, its call runs and is counted as foreign: nobody waits for ever."""
+
+    def denied(*arguments: Any) -> Call:
+        call = decode(*arguments)
+        if call.name == "fsync":
+            raise TargetGoneError
+        return call
+
+    monkeypatch.setattr(session, "decode", denied)
+    record = lives("saver.py", "main").run(deadline_s=10).record
+    assert (record.end, record.exit_status) == (LifeEnd.EXITED, 0)
+    assert record.foreign_calls == 6

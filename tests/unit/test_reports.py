@@ -123,6 +123,13 @@ def test_verified_kills(records: Any) -> None:
     assert verified_kills(records.reference(final=()), records.outcomes()) == 0
 
 
+def test_no_time_no_speed(records: Any) -> None:
+    """A campaign that took no time, such as one that was cut short, has no kills an hour."""
+    facts = CampaignFacts(seed=41, run_name="RUN", run_dir=".chaos/RUN", target=records.target, elapsed_s=0.0)
+    result = build_result(records.judged(), facts, records.reference(), records.outcomes())
+    assert result.verified_kills_per_hour == 0.0
+
+
 def test_the_final_digest(records: Any) -> None:
     """That of a single file is its own; of several it depends on names and contents, not on their order."""
     one, two = records.final(), replace(records.final("other"), key="second.pt")
@@ -164,7 +171,7 @@ def test_the_report_of_a_failure(records: Any) -> None:
     assert "verdict: FAIL" in text
     assert EXPLANATIONS[CheckName.RESUME_CRASHED].meaning in words
     assert EXPLANATIONS[CheckName.RESUME_CRASHED].cause in words
-    assert "trial 4, before save 3: write #2 of ck.pt.tmp" in words
+    assert "trial 4, in save 3, before write #2 of ck.pt.tmp" in words
     assert "EOFError: [Errno 5] end" in text
     assert [line.split(maxsplit=1) for line in text.splitlines() if "chaos replay" in line] == [
         ["next", "chaos replay RUN/4"]

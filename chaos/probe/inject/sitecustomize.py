@@ -1,39 +1,89 @@
 """The probe of Ninelives: a tick at each optimizer step, so that a script that prints nothing has a clock too.
 
-Loaded by the interpreter's `site` because its folder is first on PYTHONPATH. It waits for `torch.optim.optimizer` to be imported, registers one
-global hook, and writes a word to the file that NINELIVES_TICKS names. It draws from no generator, keeps no tensor, and hands on to the user's own `sitecustomize`, if there is one.
+Loaded by the interpreter's `site` because its folder is first on PYTHONPATH. It waits for `torch.optim.optimizer` to be
+imported, registers one global hook, and writes a word to the file that NINELIVES_TICKS names. It draws from no
+generator, keeps no tensor, and hands on to the user's own `sitecustomize`, if there is one.
 """
+
+# ruff: noqa: INP001, PTH100, PTH120 - it runs at every start of the target's Python: no package, no pathlib
+
+from __future__ import annotations
 
 import os
 import sys
 
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _OPTIMIZER = "torch.optim.optimizer"
+_HIGH_FD = 200
 
 
-def _report(word):
-    """Append one word to the ticks; a target that closed or lost the file is not disturbed."""
-    try:
-        fd = os.open(os.environ["NINELIVES_TICKS"], os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
-    except (KeyError, OSError):
-        return
-    try:
-        os.write(fd, word)
-    except OSError:
-        return
-    finally:
-        os.close(fd)
+class _Reporter:
+    """Appends words to the file of ticks; a target that closed, lost or reused its descriptor is not disturbed."""
+
+    def __init__(self, path: str) -> None:
+        """Report to `path`, whatever becomes of the environment and of the working folder later."""
+        self._path = path
+        self._fd = -1
+        self._identity: tuple[int, int] | None = None
+
+    def report(self, word: bytes) -> None:
+        """Append one word, through the descriptor that was kept if it is still the file's."""
+        try:
+            if not self._is_open():
+                self._open()
+            os.write(self._fd, word)
+        except OSError:
+            return
+
+    def _is_open(self) -> bool:
+        """Tell whether the number that was kept still means the file: the target may have closed and reused it."""
+        if self._identity is None:
+            return False
+        try:
+            state = os.fstat(self._fd)
+        except OSError:
+            return False
+        return (state.st_dev, state.st_ino) == self._identity
+
+    def _open(self) -> None:
+        """Open the file under a high number, so that the target's own numbers stay as they are."""
+        import fcntl
+
+        self._identity = None
+        low = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        try:
+            self._fd = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, _HIGH_FD)
+            os.close(low)
+        except OSError:
+            self._fd = low  # so few descriptors are allowed that there is no high number
+        state = os.fstat(self._fd)
+        self._identity = (state.st_dev, state.st_ino)
 
 
-def _after_step(optimizer, args, kwargs):
+_reporter = _Reporter(os.environ.get("NINELIVES_TICKS", ""))
+
+
+def _after_step(optimizer: object, args: object, kwargs: object) -> None:  # noqa: ARG001 - the hook's signature
     """Tell that an optimizer has done a step."""
-    _report(b"tick\n")
+    _reporter.report(b"tick\n")
 
 
 class _WatchForTorch:
     """A finder that lets all imports pass, and adds the hook once the optimizers are loaded."""
 
-    def find_spec(self, name, path=None, target=None):
+    def find_spec(
+        self,
+        name: str,
+        path: Sequence[str] | None = None,  # noqa: ARG002 - the finder's signature
+        target: ModuleType | None = None,  # noqa: ARG002 - the finder's signature
+    ) -> ModuleSpec | None:
         """Wrap the loader of the one module that matters."""
         if name != _OPTIMIZER:
             return None
@@ -45,18 +95,18 @@ class _WatchForTorch:
             return None
         load = spec.loader.exec_module
 
-        def exec_module(module):
+        def exec_module(module: ModuleType) -> None:
             load(module)
             register = getattr(module, "register_optimizer_step_post_hook", None)
             if register is not None:
                 register(_after_step)
-            _report(b"torch\n")
+            _reporter.report(b"torch\n")
 
-        spec.loader.exec_module = exec_module
+        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
 
 
-def _run_users_own():
+def _run_users_own() -> None:
     """Run the sitecustomize that would have been found without this one."""
     from importlib.machinery import PathFinder
     from importlib.util import module_from_spec
@@ -71,5 +121,5 @@ def _run_users_own():
 
 if os.environ.get("NINELIVES_TICKS"):
     sys.meta_path.insert(0, _WatchForTorch())
-    _report(b"interpreter\n")
+    _reporter.report(b"interpreter\n")
 _run_users_own()

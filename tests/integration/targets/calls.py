@@ -1,7 +1,10 @@
-"""Make every kind of watched call in every way that matters, and print what each returned: `python calls.py OUT NUMBERS`.
+"""Make every kind of watched call and print what each returned: `python calls.py OUT NUMBERS`.
 
-NUMBERS is a JSON object of system call numbers. A run under interception must print, and leave in OUT, exactly what one without does.
+NUMBERS is a JSON object of system call numbers. A run under interception must print, and leave in OUT, exactly what one
+without does.
 """
+
+# ruff: noqa: ANN001, ANN002, ANN003, ANN201, B023, PTH102, PTH106, PTH108, PTH118, PTH119, PTH123, RUF059, SIM115, T201 - written as a user writes
 
 import ctypes
 import errno
@@ -51,7 +54,7 @@ def fresh(name, flags=os.O_RDWR | os.O_CREAT | os.O_TRUNC, mode=0o644):
 
 
 def writes():
-    """Data calls, at the descriptor's offset and at given ones."""
+    """Make data calls, at the descriptor's offset and at given ones."""
     fd = fresh("writes")
     show("write", os.write, fd, b"a" * 5000)
     show("write nothing", os.write, fd, b"")
@@ -100,7 +103,7 @@ KEPT = []
 
 
 def transfers():
-    """Calls that move bytes between descriptors."""
+    """Make calls that move bytes between descriptors."""
     source = fresh("source")
     os.write(source, bytes(range(256)) * 64)
     target = fresh("target")
@@ -129,7 +132,7 @@ def transfers():
 
 
 def names():
-    """Calls that make, move and remove names."""
+    """Make calls that make, move and remove names."""
     for name in ("one", "two", "three"):
         os.close(fresh(name))
         os.truncate(at(name), len(name))
@@ -210,7 +213,11 @@ def opens():
         show("direct writev", os.writev, fd, [memoryview(block)[:4096], memoryview(block)[4096:12288]])
     for resolve in (0, 0x08, 0x10):
         how = (ctypes.c_uint64 * 3)(os.O_WRONLY | os.O_CREAT, 0o640, resolve)
-        for name in (b"openat2.%d" % resolve, b"../%s/up.%d" % (os.fsencode(os.path.basename(out)), resolve), os.fsencode(at("up"))):
+        for name in (
+            b"openat2.%d" % resolve,
+            b"../%s/up.%d" % (os.fsencode(os.path.basename(out)), resolve),
+            os.fsencode(at("up")),
+        ):
             folder = os.open(out, os.O_RDONLY)
             show(f"openat2 {name[-6:]} {resolve}", lambda: os.close(raw("openat2", folder, name, how, 24)))
             os.close(folder)
@@ -321,7 +328,6 @@ def descriptors():
     result = show("table full", fresh, "full")
     resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     print("table", result)
-
 
 
 for section in (writes, transfers, names, opens, relative, temporary_files, metadata, channels, descriptors):

@@ -13,15 +13,15 @@ SIZE_BYTES = 1 << 16
 
 
 def save(training: Training) -> None:
-    """Fill the file with spaces to its full length once, then write through memory."""
+    """Give the file its full length, then write through memory."""
     data = json.dumps(training.state()).encode().ljust(SIZE_BYTES)
-    if not checkpoint.exists():
-        checkpoint.write_bytes(b" " * SIZE_BYTES)
-    with checkpoint.open("r+b") as file, mmap.mmap(file.fileno(), SIZE_BYTES) as memory:
-        memory[:] = data
+    with checkpoint.open("a+b") as file:
+        file.truncate(SIZE_BYTES)
+        with mmap.mmap(file.fileno(), SIZE_BYTES) as memory:
+            memory[:] = data
 
 
 training = Training()
-if checkpoint.exists() and checkpoint.read_bytes().strip():
+if checkpoint.exists() and checkpoint.read_bytes().strip(b"\0"):
     training.restore(json.loads(checkpoint.read_bytes()))
 train(out, training, save)

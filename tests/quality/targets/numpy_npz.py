@@ -18,7 +18,7 @@ while step < 12:
     step += 1
     momentum = 0.9 * momentum + weights + rng.random_sample(3000)
     weights = weights - 0.01 * momentum
-    print(f"step {step}", flush=True)
+    print(f"step {step}", flush=True)  # noqa: T201 - a trainer prints
     if step % 3 == 0:
         _, keys, position, _, _ = rng.get_state()
         with temporary.open("wb") as file:
@@ -26,5 +26,5 @@ while step < 12:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(checkpoint)
-        print(f"saved step {step}", flush=True)
+        print(f"saved step {step}", flush=True)  # noqa: T201 - a trainer prints
 np.savez(out / "final.npz", weights=weights)

@@ -14,7 +14,7 @@ way = 'cat > "$1"' if "--in-place" in sys.argv else 'cat > "$1.tmp" && mv "$1.tm
 
 def save(training: Training) -> None:
     """Hand the state to a shell."""
-    subprocess.run(["sh", "-c", way, "sh", checkpoint], input=json.dumps(training.state()).encode(), check=True)
+    subprocess.run(["/bin/sh", "-c", way, "sh", checkpoint], input=json.dumps(training.state()).encode(), check=True)
 
 
 training = Training()

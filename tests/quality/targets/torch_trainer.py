@@ -17,7 +17,12 @@ step = 0
 
 def save() -> None:
     """Write the checkpoint, in the way that the command line asks for."""
-    state = {"step": step, "model": model.state_dict(), "optimizer": optimizer.state_dict(), "rng": torch.get_rng_state()}
+    state = {
+        "step": step,
+        "model": model.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "rng": torch.get_rng_state(),
+    }
     if "--in-place" in sys.argv:
         torch.save(state, checkpoint)
         return

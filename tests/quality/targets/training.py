@@ -69,7 +69,7 @@ def publish(path: Path, state: object, temporary: Path | None = None) -> None:
 
 def say(line: str) -> None:
     """Print a line at once."""
-    print(line, flush=True)
+    print(line, flush=True)  # noqa: T201 - a trainer prints
 
 
 def train(out: Path, training: Training, save: Callable[[Training], None], say: Callable[[str], None] = say) -> None:

@@ -272,3 +272,12 @@ def test_a_crash_point_is_named_only_for_a_landed_kill(records: Any) -> None:
     outcome = records.altered(records.altered(records.lineage(4, 2), 0, evidence=evidence), 1, exit_status=1)
     (violation,) = ALL_CHECKS[CheckName.RESUME_CRASHED](records.reference(), (outcome,), records.target).violations
     assert violation.crash_point is None
+
+
+@pytest.mark.parametrize(("first_step", "expected"), [(1, FAILED), (11, PASSED), (None, NOT_RUN)])
+def test_a_killed_life_after_a_total_loss(first_step: int | None, expected: CheckStatus, records: Any) -> None:
+    """Only its step lines can show a start from 0; one that begins later found something to resume from."""
+    outcome = records.altered(records.lineage(4, 2, 3), 0, crash_state=())
+    outcome = records.altered(outcome, 1, first_step=first_step, steps=60, crash_state=())
+    outcome = replace(outcome, lives=outcome.lives[:2])
+    assert status(CheckName.LOST_WORK, records, records.reference(), outcome) is expected

@@ -1,0 +1,56 @@
+"""After a life the log must explain the folder; what it does not explain is named, and nothing else is."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@pytest.mark.parametrize("how", ["mapped", "mapped_then_written"])
+def test_a_shared_mapping_is_named(lives: Callable[..., Any], how: str) -> None:
+    """A file that is mapped so that it can be written without a call is not explained, whatever is written later."""
+    assert lives("unseen.py", how).run().record.unseen_writers == ("state",)
+
+
+@pytest.mark.parametrize("how", ["mapped_to_read", "mapped_privately", "times", "link_from_outside", "memory"])
+def test_what_cannot_write_unseen_is_not_named(lives: Callable[..., Any], how: str) -> None:
+    """Mappings that cannot reach the file, times set by the target, a name outside that leads inside: explained."""
+    record = lives("unseen.py", how).run().record
+    assert (record.exit_status, record.unseen_writers, record.outside_writes) == (0, (), ())
+
+
+def test_an_open_through_a_link_from_outside_is_on_the_clock(lives: Callable[..., Any]) -> None:
+    """Emptying a file through a symbolic link elsewhere is logged under the file's own name."""
+    log = lives("unseen.py", "link_from_outside").run().log
+    assert [operation.path for operation in log if operation.call == "openat" and operation.creates] == [
+        "state",
+        "state",
+    ]
+
+
+@pytest.mark.parametrize("change", ["append", "rewrite", "new"])
+def test_another_process_is_named(lives: Callable[..., Any], eventually: Callable[..., bool], change: str) -> None:
+    """Somebody outside of the life changes, rewrites or adds a file meanwhile: that file is named."""
+    runner = lives("unseen.py", "waits")
+    out: Path = runner.new_out()
+
+    def meddle() -> None:
+        assert eventually((out / "go").exists)
+        if change == "new":
+            (out / "extra").write_bytes(b"new")
+        else:
+            with (out / "state").open("r+b") as file:
+                file.seek(0, 2 if change == "append" else 0)
+                file.write(b"z")
+        (out / "go").write_bytes(b"go")
+
+    other = threading.Thread(target=meddle)
+    other.start()
+    record = runner.run(out).record
+    other.join()
+    assert record.exit_status == 0
+    assert record.unseen_writers == (("extra",) if change == "new" else ("state",))

@@ -1,0 +1,38 @@
+"""Every shipped scenario comes out as it expects: the wrong ways of the bundled trainer are found and named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chaos.scenario import shipped_scenarios
+
+LOST = {"no_valid_checkpoint", "resume_crashed"}
+DIVERGED = {"silent_divergence"}
+FOUND = {
+    "in_place": LOST,
+    "half": DIVERGED,
+    "minimind": DIVERGED,
+    "forget_optimizer": DIVERGED,
+    "forget_batch_order": DIVERGED,
+    "forget_epoch_skip": DIVERGED,
+    "forget_rng": DIVERGED,
+    "forget_step": {"silent_divergence", "lost_work"},
+}
+
+
+def test_no_scenario_is_left_out() -> None:
+    """All shipped scenarios that expect a failure are run below; the others are those of the durable trainer."""
+    assert set(shipped_scenarios()) - set(FOUND) == {"durable", "durable_epoch"}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_wrong_way_is_found(name: str, tmp_path: Path, run_campaign: Callable[..., Any]) -> None:
+    """The failure is found with few kills, under the right name, and exit status 0 says that it was expected."""
+    campaign = run_campaign(tmp_path, name, seed=1, kills=4)
+    assert (campaign.status, campaign.result["verdict"]) == (0, "fail"), campaign.explain()
+    assert campaign.findings & FOUND[name], campaign.explain()
+    assert campaign.result["kills_landed"] == 4
