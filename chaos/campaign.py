@@ -58,6 +58,7 @@ _TORCH_DEADLINE_S: Final = 300.0
 _LEAST_DEADLINE_S: Final = 60.0
 _DEADLINE_FACTOR: Final = 10.0
 _ROOM_FACTOR: Final = 2
+_PICKLED: Final = frozenset({"torch", "pickle", "folder"})
 
 
 class Campaign:
@@ -322,10 +323,13 @@ class Campaign:
             return f"the budget was used up before {num_left} of {num_planned} trials could be run"
         return f"{num_left} of {num_planned} trials were interrupted by signals of the target's own each time"
 
-    def _unsafe_checkpoints(self, reference: Reference) -> tuple[str, ...]:
-        """Return those of the first reference's files that `torch.load(weights_only=True)` refuses."""
+    def _unsafe_checkpoints(self, reference: Reference) -> tuple[str, ...] | None:
+        """Return which of the reference's files `torch.load(weights_only=True)` refuses (None: none is torch's)."""
         out = self.trial_folder(FIRST_REFERENCE) / "out"
-        paths = [out / state.path for state in reference.outcomes[0].lives[-1].crash_state]
+        states = reference.outcomes[0].lives[-1].crash_state
+        paths = [out / state.path for state in states if state.format in _PICKLED]
+        if not paths:
+            return None
         refused = refused_by_weights_only(paths, deadline_s=_TORCH_DEADLINE_S)
         return tuple(sorted(str(Path(path).relative_to(out)) for path in refused))
 

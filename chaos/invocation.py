@@ -183,5 +183,5 @@ def _print_plan(planned: Planned) -> None:
         click.echo(f"trial {trial.number} ({trial.kind})")
         for life, point in enumerate(trial.crash_points, start=1):
             click.echo(f"  life {life}: kill {point} [{point.expected_phase}]")
-    size_mb = planned.expected_bytes / 1e6
-    click.echo(f"expected: about {planned.expected_seconds:.0f} s, at most {size_mb:.0f} MB at a time with --keep")
+    size_mb = max(1.0, planned.expected_bytes / 1e6)
+    click.echo(f"expected: about {planned.expected_seconds:.0f} s; with --keep, at most {size_mb:.0f} MB on the disk")

@@ -491,12 +491,13 @@ class CheckResult(Record, kw_only=True):
 
 
 class Finding(Record, kw_only=True):
-    """A failed rule, de-duplicated, with the command that shows it again."""
+    """A failed rule, de-duplicated, with the command that shows it again; `life` is the one it showed in (0: none)."""
 
     id: str
     check: CheckName
     severity: Severity
     trial: int
+    life: int = 0
     crash_point: str
     step: int | None
     detail: str

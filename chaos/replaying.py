@@ -63,7 +63,7 @@ def _compare(then: Outcome | None, now: Outcome) -> tuple[LifeComparison, ...]:
     return tuple(
         LifeComparison(
             life=position + 1,
-            crash_point=points[position] if position < len(points) else "none: to its end",
+            crash_point=points[position] if position < len(points) else "no kill, to its end",
             recorded_digest=lives_then[position].state_digest if position < len(lives_then) else None,
             replayed_digest=now.lives[position].state_digest if position < len(now.lives) else None,
         )

@@ -158,6 +158,7 @@ def _finding(group: list[Violation], run_name: str) -> Finding:
         check=first.check,
         severity=severity_of(first.check),
         trial=first.trial,
+        life=first.life,
         crash_point=where,
         step=first.step,
         detail=first.detail,

@@ -41,5 +41,6 @@ def _violation(kill: Kill) -> Violation:
         life=kill.life.number,
         crash_point=kill.crash_point,
         step=kill.life.last_step,
-        detail=f"The target had acknowledged {said}, yet no whole checkpoint survived the kill; {left}.",
+        detail=f"The target had acknowledged {said}, yet no whole checkpoint survived the kill; {left}; "
+        f"when that save was acknowledged there was: {describe(last.files)}.",
     )

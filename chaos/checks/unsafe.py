@@ -12,7 +12,9 @@ def check(reference: Reference, outcomes: tuple[Outcome, ...], target: Target) -
     refused = reference.unsafe
     violations = (_violation(reference, refused),) if refused else ()
     judged = 0 if refused is None else 1
-    return conclude(CheckName.UNSAFE_CHECKPOINT, judged, violations, "no checkpoint was read with weights_only=True")
+    return conclude(
+        CheckName.UNSAFE_CHECKPOINT, judged, violations, "no checkpoint is in a format that torch.load reads"
+    )
 
 
 def _violation(reference: Reference, refused: tuple[str, ...]) -> Violation:

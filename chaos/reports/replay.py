@@ -41,6 +41,7 @@ def print_replay(replay: Replay, stream: TextIO) -> None:
         print(f"  life {life.life}: {life.crash_point}\n    {same} ({life.replayed_digest})", file=stream)
     for finding in replay.findings:
         print(f"finding     {finding.check}: {finding.detail}", file=stream)
-    wrong = f"{len(replay.findings)} findings" if replay.findings else "nothing is wrong with this trial now"
+    number = len(replay.findings)
+    wrong = "nothing is wrong with this trial now" if not number else f"{number} finding{'s' if number > 1 else ''}"
     again = "as it was recorded" if replay.is_same else "NOT as it was recorded"
     print(f"result      {wrong}; it went {again}\nkept in     {replay.folder}", file=stream)

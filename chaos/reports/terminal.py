@@ -35,6 +35,7 @@ from chaos.model import (
 )
 from chaos.reports.explanations import EXPLANATIONS
 from chaos.reports.result import Result
+from chaos.verdict import NO_FAULT
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,6 +46,12 @@ _MOST_NAMES = 5
 _VERDICT_STYLE = {Verdict.PASS: "bold green", Verdict.FAIL: "bold red", Verdict.INCONCLUSIVE: "bold yellow"}
 _STATUS_WORD = {CheckStatus.PASSED: "passed", CheckStatus.FAILED: "FAILED", CheckStatus.NOT_RUN: "not run"}
 _STATUS_STYLE = {CheckStatus.PASSED: "green", CheckStatus.FAILED: "red", CheckStatus.NOT_RUN: "yellow"}
+
+
+_HOW_TO_READ = (
+    "`in save 2, before write #3 of F` is the moment right before the third write call to the file F within the second "
+    "save of the life that was killed."
+)
 
 
 class Line(Record, kw_only=True):
@@ -155,15 +162,13 @@ def _print(console: Console, lines: Iterator[Line]) -> None:
 
 
 def _labelled(label: str, text: str, width: int, style: str = "") -> Iterator[Line]:
-    """Yield `text` wrapped behind a label; its own line breaks are kept."""
+    """Yield `text` wrapped behind a label; its own line breaks are kept, and lines that begin with a space whole."""
     head = f"  {label:<{_LABEL}}"
     for paragraph in text.splitlines() or [""]:
-        indent = len(paragraph) - len(paragraph.lstrip())
-        lines = textwrap.wrap(
-            paragraph.lstrip(), width - len(head) - indent, break_long_words=False, break_on_hyphens=False
-        )
-        for line in lines or [""]:
-            yield Line(text=f"{head}{' ' * indent}{line}".rstrip(), style=style)
+        is_quoted = paragraph.startswith(" ")  # a line of the target's own output, which stays as it was printed
+        lines = textwrap.wrap(paragraph, width - len(head), break_long_words=False, break_on_hyphens=False)
+        for line in [paragraph] if is_quoted else lines or [""]:
+            yield Line(text=f"{head}{line}".rstrip(), style=style)
             head = " " * len(head)
 
 
@@ -224,6 +229,8 @@ def _findings(result: Result, width: int) -> Iterator[Line]:
         return
     yield Line(text="")
     yield Line(text=f"Findings: {len(result.findings)}", style="bold")
+    if any(finding.crash_point.startswith("in save") for finding in result.findings):
+        yield from _labelled("", _HOW_TO_READ, width)
     explained: set[CheckName] = set()
     for number, finding in enumerate(result.findings, start=1):
         yield Line(text="")
@@ -240,12 +247,19 @@ def _finding(number: int, finding: Finding, width: int, *, is_first: bool) -> It
     explanation = EXPLANATIONS[finding.check]
     if is_first:
         yield from _labelled("what broke", explanation.meaning, width)
-    step = f", step {finding.step}" if finding.step is not None else ""
-    yield from _labelled("where", f"trial {finding.trial}, {finding.crash_point}{step}", width)
+    yield from _labelled("where", _place(finding), width)
     yield from _labelled("seen", finding.detail, width)
     if is_first:
         yield from _labelled("why", explanation.cause, width)
     yield Line(text=f"  {'next':<{_LABEL}}{finding.replay}", style="bold")
+
+
+def _place(finding: Finding) -> str:
+    """Say in which trial and life it showed, where the kill before that was, and at which step."""
+    life = f", life {finding.life}" if finding.life else ""
+    kill = "without any kill" if finding.crash_point == NO_FAULT else f"killed {finding.crash_point}"
+    step = f"; step {finding.step}" if finding.step is not None else ""
+    return f"trial {finding.trial}{life}; {kill}{step}"
 
 
 def _doubts(result: Result, width: int) -> Iterator[Line]:
@@ -275,7 +289,8 @@ def _ending(result: Result, width: int) -> Iterator[Line]:
         came = "as expected" if result.as_expected else "NOT as expected"
         text = f"this scenario expects {result.expected}; this came out {came}"
         yield from _labelled("expected", text, width, "green" if result.as_expected else "red")
-    speed = f"{result.verified_kills} verified kills in {result.elapsed_s:.1f} s"
+    kills = "1 verified kill" if result.verified_kills == 1 else f"{result.verified_kills} verified kills"
+    speed = f"{kills} in {result.elapsed_s:.1f} s"
     yield from _labelled("time", f"{speed}, {result.verified_kills_per_hour:,.0f} an hour", width)
     yield Line(text=f"  {'kept in':<{_LABEL}}{result.run_dir}")
     yield Line(text=f"seed {result.seed}", style="bold")

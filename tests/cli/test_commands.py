@@ -76,7 +76,7 @@ def _normalised(text: str) -> str:
     text = re.sub(r"/\S*/commands\d+", "PLACE", text)
     text = re.sub(r"\b[\d,]+(\.\d+)? s\b", "T s", text)
     text = re.sub(r"[\d,]+ an hour", "N an hour", text)
-    text = re.sub(r"about \d+ s, at most \d+ MB", "about T s, at most N MB", text)
+    text = re.sub(r"about \d+ s; with --keep, at most \d+ MB", "about T s; with --keep, at most N MB", text)
     text = re.sub(r"\[\d+/(\d+) kills\]", r"[n/\1 kills]", text)
     head, *lines = text.splitlines()
     trials = sorted(line for line in lines if re.match(r"trial \d+ \((canary|control|faulted)\): ", line))

@@ -115,32 +115,56 @@ def test_a_target_that_hangs_does_not_survive_its_supervisor(
     processes_with: Callable[..., Any],
     victim: str,
 ) -> None:
-    """A double-forked process in a session of its own that only computes ends with the supervisor, not at its deadline."""
+    """A double-forked process in a session of its own that only computes ends with the supervisor."""
     runs = tmp_path / "runs"
     escape = [sys.executable, "-S", "-E", str(COUNT.with_name("escape.py")), "{out}", "daemon"]
-    command = [
-        chaos_command,
-        "run",
-        "--runs",
-        str(runs),
-        "--checkpoints",
-        "{out}/ready",
-        "--final",
-        "{out}/f",
-        "--",
-        *escape,
-    ]
-    campaign = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    globs = ["--checkpoints", "{out}/ready", "--final", "{out}/f"]
+    command = [chaos_command, "run", "--runs", str(runs), "--jobs", "2", *globs, "--", *escape]
+    campaign = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        assert eventually(lambda: len(list(runs.glob("*/trials/*/out/ready"))) >= 2, within_s=PATIENCE_S)
-        assert len(processes_with("escape.py")) >= 4
+        assert eventually(lambda: len(list(runs.glob("latest/trials/*/out/ready"))) == 2, within_s=PATIENCE_S)
+        assert len([p for p in processes_with(str(runs)) if "daemon" in p.cmdline()[-1:]]) >= 4
         wanted = {"campaign": ["run"], "trial": ["trial"], "both": ["run", "trial"]}[victim]
         victims = [p for p in processes_with(str(runs)) if set(p.cmdline()) & set(wanted)]
         assert victims
         for process in victims:
             with suppress(psutil.NoSuchProcess):  # a trial may have followed its campaign by now
                 process.kill()
-        campaign.communicate(timeout=PATIENCE_S)
+        campaign.wait(PATIENCE_S)
+    finally:
+        campaign.kill()
+        campaign.wait()
+    assert eventually(lambda: processes_with(str(runs)) == [], within_s=PATIENCE_S), processes_with(str(runs))
+
+
+def test_calls_stay_blocked_when_the_supervisor_is_gone(
+    chaos_command: Path, tmp_path: Path, eventually: Callable[..., bool], processes_with: Callable[..., Any]
+) -> None:
+    """Between the supervisor's death and the guardian's kill a target waits in its call, instead of seeing it fail."""
+    runs = tmp_path / "runs"
+    script = [sys.executable, "-S", "-E", str(COUNT.with_name("writer.py")), "{out}"]
+    globs = ["--checkpoints", "{out}/state", "--final", "{out}/f"]
+    command = [chaos_command, "run", "--runs", str(runs), "--jobs", "1", *globs, "--", *script]
+    campaign = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    failed = Path("latest/trials/0001/out/failed")
+    try:
+        assert eventually((runs / failed).exists, within_s=PATIENCE_S)
+        supervisors = [p for p in processes_with(str(runs)) if {"run", "trial"} & set(p.cmdline())]
+        (guardian,) = [
+            child for p in supervisors for child in p.children() if "guardian.py" in " ".join(child.cmdline())
+        ]
+        (target,) = guardian.children()
+        guardian.suspend()
+        try:
+            for process in supervisors:
+                process.kill()
+            campaign.wait(PATIENCE_S)
+            left = {process.pid for process in supervisors}
+            assert eventually(lambda: not left & {p.pid for p in processes_with(str(runs))}, within_s=PATIENCE_S)
+            assert eventually(lambda: target.status() == psutil.STATUS_SLEEPING, within_s=PATIENCE_S)
+            assert (runs / failed).read_bytes() == b"\0"
+        finally:
+            guardian.resume()
     finally:
         campaign.kill()
         campaign.wait()

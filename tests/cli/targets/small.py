@@ -22,7 +22,12 @@ def say(line: str) -> None:
     os.write(1, f"{line}\n".encode())
 
 
-state = json.loads(checkpoint.read_text()) if checkpoint.exists() else {"step": 0, "weights": [0.5] * 1000}
+state = {"step": 0, "weights": [0.5] * 1000}
+if checkpoint.exists():
+    try:
+        state = json.loads(checkpoint.read_text())
+    except ValueError as error:
+        sys.exit(f"ckpt.json cannot be read:\n  {error}")
 while state["step"] < 4:
     state["step"] += 1
     noise = random.SystemRandom().random() if "--random" in sys.argv else state["step"]
