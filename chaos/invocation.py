@@ -15,7 +15,7 @@ from chaos.judging import Judged, judge_events
 from chaos.model import SCHEMA, Record, Trial, TrialKind
 from chaos.reports.result import to_json
 from chaos.reports.terminal import Progress, print_report
-from chaos.runs import find_run, open_run, start_run, started_of
+from chaos.runs import find_run, name_to_type, open_run, start_run, started_of
 from chaos.scenario import Scenario
 from chaos.settings import Settings, SettingsLayer, resolve_settings
 from chaos.verdict import exit_status
@@ -77,7 +77,9 @@ def _run_and_report(
     except ChaosError as error:
         return _report_error(folder, str(error), error.exit_status, is_json=is_json)
     except KeyboardInterrupt:
-        return _report_error(folder, _INTERRUPTED.format(run=folder.name), _INTERRUPTED_STATUS, is_json=is_json)
+        return _report_error(
+            folder, _INTERRUPTED.format(run=name_to_type(folder)), _INTERRUPTED_STATUS, is_json=is_json
+        )
     return report(judged, is_json=is_json, progress=progress)
 
 

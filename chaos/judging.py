@@ -24,6 +24,7 @@ from chaos.model import (
     Verdict,
 )
 from chaos.reports.result import CampaignFacts, Result, build_result
+from chaos.runs import name_to_type
 from chaos.verdict import Judgement, judge
 
 _NO_REFERENCE = Reference(outcomes=(), profile=TargetProfile(), final=(), deterministic=False)
@@ -38,9 +39,7 @@ class Judged(Record, kw_only=True):
     outcomes: tuple[Outcome, ...]
 
 
-def judge_events(
-    events: tuple[Event, ...], folder: Path, *, checks: Mapping[CheckName, Check] = ALL_CHECKS
-) -> Judged:
+def judge_events(events: tuple[Event, ...], folder: Path, *, checks: Mapping[CheckName, Check] = ALL_CHECKS) -> Judged:
     """Judge a campaign by its journal's events; UsageError where it never began."""
     started = next((event for event in events if isinstance(event, CampaignStarted)), None)
     if started is None:
@@ -73,7 +72,7 @@ def judge_events(
         judged,
         next((outcome for outcome in everything if outcome.trial.kind is TrialKind.CANARY), None),
         started.scenario.target,
-        run_name=started.run,
+        run_name=name_to_type(folder),
         kills_requested=started.kills,
         strict=started.strict,
         expect=started.scenario.expect,

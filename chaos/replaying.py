@@ -12,7 +12,7 @@ from chaos.journal import Event, Journal, ReferenceRecorded, TrialFinished, Tria
 from chaos.judging import complete
 from chaos.model import Outcome, Trial, TrialKind
 from chaos.reports.replay import LifeComparison, Replay
-from chaos.runs import started_of
+from chaos.runs import name_to_type, started_of
 from chaos.verdict import findings_of, violations_of
 
 
@@ -36,7 +36,7 @@ def replay(folder: Path, events: tuple[Event, ...], number: int) -> Replay:
         trial=number,
         is_same=all(life.is_same for life in lives),
         lives=lives,
-        findings=findings_of(violations, started.run),
+        findings=findings_of(violations, name_to_type(folder)),
         folder=str(replay_folder(folder, number)),
     )
 

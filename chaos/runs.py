@@ -64,6 +64,11 @@ def start_run(root: Path, scenario: Scenario, settings: Settings) -> tuple[Path,
     return folder, started
 
 
+def name_to_type(folder: Path) -> str:
+    """Return what a user types for the run in `folder`: its id where runs are kept by default, else its path."""
+    return folder.name if folder.parent == DEFAULT_ROOT else str(folder)
+
+
 def remove_run(folder: Path) -> None:
     """Remove a run's folder, and `latest` beside it if that pointed at it."""
     shutil.rmtree(folder)

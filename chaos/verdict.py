@@ -77,6 +77,7 @@ def judge(  # noqa: PLR0913 - a verdict rests on everything that was asked and s
         *_about_canary(reference, canary, target, checks),
         *doubts.about_saves(reference, outcomes, target),
         *doubts.about_observation(reference, outcomes, target),
+        *doubts.about_new_folders(outcomes),
         *causes,
     )
     failing = [finding for finding in findings if strict or finding.severity is Severity.ERROR]

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
-from chaos.checks.lineage import is_completed, of_role
+from chaos.checks.lineage import folders_begun_anew, is_completed, of_role, restarts
 from chaos.model import (
     CheckResult,
     FileRole,
@@ -145,10 +145,21 @@ def about_observation(reference: Reference, outcomes: Iterable[Outcome], target:
         )
     if foreign:
         doubts.append(
-            f"The target made {foreign} system calls through a foreign interface (32-bit or x32), "
-            "which cannot be followed."
+            f"{foreign} system calls of the target could not be followed: they came through a foreign interface (32-bit "
+            "or x32), from another root, mount namespace or user, or from a process that may not be looked into."
         )
     return doubts
+
+
+def about_new_folders(outcomes: Iterable[Outcome]) -> list[str]:
+    """Doubt a target whose restarts save into folders of their own: from where it should resume is not known."""
+    begun = sorted({name for restart in restarts(outcomes) for name in folders_begun_anew(restart)})
+    if not begun:
+        return []
+    return [
+        f"A restart saves into a new folder ({_listed(begun)}) instead of going on in the old one, so whether it "
+        "resumed cannot be judged: give the run a fixed name, or a `resume_command` that names the old folder."
+    ]
 
 
 def _lives(reference: Reference, outcomes: Iterable[Outcome]) -> list[LifeRecord]:

@@ -53,6 +53,22 @@ def landed_kills(outcomes: Iterable[Outcome]) -> Iterator[Kill]:
                 )
 
 
+def folders_begun_anew(restart: Restart) -> tuple[str, ...]:
+    """Return the folders, with a token in their names that varies from run to run, that a later life saves into.
+
+    They hold checkpoints after it and did not before it, though there were some elsewhere: this life did not look for
+    what an earlier one had saved, because it has an output folder of its own.
+    """
+    before = {_folder(file) for file in of_role(restart.before.crash_state, FileRole.CHECKPOINT)}
+    after = of_role(restart.life.crash_state, FileRole.CHECKPOINT)
+    varying = {_folder(file) for file in after if "{any}" in file.key.rpartition("/")[0]}
+    return tuple(sorted(varying - before)) if before else ()
+
+
+def _folder(file: FileState) -> str:
+    return file.path.rpartition("/")[0]
+
+
 def restarts(outcomes: Iterable[Outcome]) -> Iterator[Restart]:
     """Yield every later life, in the order of the lineages and their lives."""
     for outcome in outcomes:

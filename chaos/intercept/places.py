@@ -1,10 +1,11 @@
 """Which file a name means, and whether it lies in the output folder; what is written elsewhere is listed."""
 
-# ruff: noqa: PTH115, PTH118 - on the way of every held call, where a Path costs more than the work
+# ruff: noqa: PTH108, PTH115, PTH118 - on the way of every held call, where a Path costs more than the work
 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +13,7 @@ from chaos.intercept.spelling import spell
 
 _OUTSIDE_LIMIT: Final = 200
 _QUIET_OUTSIDE: Final = ("/dev/", "/proc/", "/sys/", "/memfd:")
+_SHARED_MEMORY: Final = "/dev/shm/"  # noqa: S108 - where POSIX shared memory lives on Linux
 _DELETED: Final = " (deleted)"
 
 
@@ -21,6 +23,7 @@ class Places:
     def __init__(self, out: Path, private: tuple[Path, ...]) -> None:
         """Take `out` as the folder; changes below `private` folders (ours) are not listed as outside."""
         self.outside_writes: dict[str, None] = {}
+        self._shared_memory: set[str] = set()
         self._out = os.path.realpath(out)
         self._private = tuple(os.path.realpath(path) + "/" for path in private)
 
@@ -47,6 +50,17 @@ class Places:
         is_quiet = not name or name.startswith((*_QUIET_OUTSIDE, *self._private)) or "__pycache__" in name
         if not is_quiet and len(self.outside_writes) < _OUTSIDE_LIMIT:
             self.outside_writes[spell(name)] = None
+
+    def note_new(self, name: str) -> None:
+        """Remember a shared memory object that the target is about to make; one that is there already is not its own."""
+        if name.startswith(_SHARED_MEMORY) and not os.path.lexists(name):
+            self._shared_memory.add(name)
+
+    def sweep_shared_memory(self) -> None:
+        """Remove what the target, dead by now, has left in shared memory: nobody else would."""
+        for name in self._shared_memory:
+            with suppress(OSError):
+                os.unlink(name)
 
 
 def without_deleted(name: str) -> str:

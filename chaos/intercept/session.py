@@ -26,9 +26,8 @@ from chaos.intercept.perform import Performer
 from chaos.intercept.places import Places
 from chaos.intercept.spelling import spell
 from chaos.intercept.syscalls import O_APPEND, X32_BIT, this_machine
-from chaos.model import Operation, OperationKind
+from chaos.model import TEXT_LIMIT_CHARACTERS, Operation, OperationKind
 
-_TEXT_LIMIT: Final = 16000
 _MAKERS: Final = ("openat", "rename", "link", "symlink", "mkdir", "mknod")
 _RWF_APPEND: Final = 0x10
 
@@ -173,7 +172,7 @@ class Session:
         """Build the operation of a write to the output or the ticks; nothing else done to them is on the clock."""
         if not call.segments and not call.is_transfer:
             return None
-        text = thread.read_segments(call.segments, _TEXT_LIMIT).decode("utf-8", "replace")
+        text = thread.read_segments(call.segments, TEXT_LIMIT_CHARACTERS).decode("utf-8", "replace")
         if sink == "ticks":
             kind = OperationKind.TICK if text.startswith("tick") else OperationKind.MARK
             return self._operation(thread, kind, text.strip().partition(" ")[0] or "mark")
@@ -196,6 +195,8 @@ class Session:
         if inside_old is None and inside_new is None:
             for name in (old, new):
                 self._places.list_outside(name)
+            if call.name in _MAKERS:
+                self._places.note_new(new or old)
             return None
         if thread.credentials() != self._credentials():
             self.foreign_calls += 1
@@ -286,6 +287,10 @@ class Session:
     def unexplained(self) -> tuple[str, ...]:
         """Return the files in the folder that the log does not explain; call it when nothing runs any more."""
         return tuple(spell(name) for name in self._ledger.unexplained())
+
+    def sweep_shared_memory(self) -> None:
+        """Remove what the life left in shared memory; call it when nothing of it runs any more."""
+        self._places.sweep_shared_memory()
 
     def close(self) -> None:
         """Give up the listener, the pidfds and the copies of descriptors."""

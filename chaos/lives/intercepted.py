@@ -198,6 +198,7 @@ class InterceptedLife:
 
     def result(self, photographer: Photographer, sinks: Sinks, elapsed_s: float) -> LifeResult:
         """Put together what was seen; looks at the output folder, in which nothing moves any more."""
+        self._session.sweep_shared_memory()
         snapshot = photographer.take()
         status, signal = exit_of(self._process.root_status) if self._process.root_status is not None else (None, None)
         locator = self._watch.locator

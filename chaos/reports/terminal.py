@@ -257,7 +257,7 @@ def _finding(number: int, finding: Finding, width: int, *, is_first: bool) -> It
 def _place(finding: Finding) -> str:
     """Say in which trial and life it showed, where the kill before that was, and at which step."""
     life = f", life {finding.life}" if finding.life else ""
-    kill = "without any kill" if finding.crash_point == NO_FAULT else f"killed {finding.crash_point}"
+    kill = "without any kill" if finding.crash_point == NO_FAULT else f"kill {finding.crash_point}"
     step = f"; step {finding.step}" if finding.step is not None else ""
     return f"trial {finding.trial}{life}; {kill}{step}"
 

@@ -206,10 +206,10 @@ def test_replay_of_a_finding_shows_it_again(
     result = json.loads((_only_run(place / "fail") / "result.json").read_text(encoding="utf-8"))
     words = result["findings"][0]["replay"].split()
     assert words[:2] == ["chaos", "replay"]
-    plain = chaos(*words[1:], "--runs", "fail")
+    plain = chaos(*words[1:])
     assert plain.returncode == 1
     _assert_snapshot("replay", _normalised(plain.stderr))
-    again = json.loads(chaos(*words[1:], "--runs", "fail", "--json").stdout)
+    again = json.loads(chaos(*words[1:], "--json").stdout)
     assert again["is_same"]
     assert all(life["recorded_digest"] == life["replayed_digest"] for life in again["lives"])
     assert {finding["check"] for finding in again["findings"]} >= {result["findings"][0]["check"]}

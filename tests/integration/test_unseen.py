@@ -54,3 +54,16 @@ def test_another_process_is_named(lives: Callable[..., Any], eventually: Callabl
     other.join()
     assert record.exit_status == 0
     assert record.unseen_writers == (("extra",) if change == "new" else ("state",))
+
+
+def test_shared_memory_is_swept(lives: Callable[..., Any]) -> None:
+    """What a life made in shared memory goes with it; what was there before stays."""
+    old = Path("/dev/shm/ninelives-test-old")  # noqa: S108 - shared memory is what the test is about
+    old.write_bytes(b"somebody else's")
+    try:
+        record = lives("unseen.py", "shared_memory").run().record
+        assert record.exit_status == 0
+        left = sorted(path.name for path in old.parent.glob("ninelives-test-*"))
+        assert left == [old.name]
+    finally:
+        old.unlink()

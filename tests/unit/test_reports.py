@@ -171,7 +171,7 @@ def test_the_report_of_a_failure(records: Any) -> None:
     assert "verdict: FAIL" in text
     assert EXPLANATIONS[CheckName.RESUME_CRASHED].meaning in words
     assert EXPLANATIONS[CheckName.RESUME_CRASHED].cause in words
-    assert "killed in save 3, before write #2 of ck.pt.tmp" in words
+    assert "kill in save 3, before write #2 of ck.pt.tmp" in words
     assert "EOFError: [Errno 5] end" in text
     assert [line.split(maxsplit=1) for line in text.splitlines() if "chaos replay" in line] == [
         ["next", "chaos replay RUN/4"]

@@ -39,3 +39,8 @@ elif how == "link_from_outside":
         file.write(b"c" * 10)
 elif how == "memory":
     os.write(os.memfd_create("scratch"), b"d" * 100)
+elif how == "shared_memory":
+    for name in ("old", "new", "renamed"):
+        with open(f"/dev/shm/ninelives-test-{name}", "ab") as file:
+            file.write(b"e" * 100)
+    os.rename("/dev/shm/ninelives-test-renamed", "/dev/shm/ninelives-test-moved")

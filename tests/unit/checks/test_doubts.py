@@ -126,3 +126,25 @@ def test_without_a_control_only_the_control_is_missed(records: Any) -> None:
         for index, outcome in enumerate(records.outcomes())
     )
     assert records.judged(outcomes=outcomes).inconclusive[0].startswith("No control")
+
+
+def test_a_restart_in_a_new_folder(records: Any) -> None:
+    """A time in the output folder's name: the restart saves elsewhere, which is a doubt and not lost work."""
+
+    def moved(state: tuple[Any, ...], folder: str) -> tuple[Any, ...]:
+        """Put the checkpoints of a state below a folder that is named by the time."""
+        return tuple(
+            replace(file, path=f"{folder}/{file.path}", key=f"{{any}}/{file.key}")
+            if file.role is FileRole.CHECKPOINT
+            else file
+            for file in state
+        )
+
+    lineage = records.lineage(3, 2)
+    first, last = (life.crash_state for life in lineage.lives)
+    lineage = records.altered(lineage, 0, crash_state=moved(first, "run-1"))
+    both = (*moved(first, "run-1"), *moved(last, "run-2"))
+    lineage = records.altered(lineage, 1, crash_state=both, first_step=1)
+    judgement = records.judged(outcomes=(records.control(), lineage), kills_requested=1)
+    assert judgement.verdict is Verdict.INCONCLUSIVE
+    assert any("new folder (run-2)" in text for text in judgement.inconclusive)
