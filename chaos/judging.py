@@ -56,7 +56,11 @@ def judge_events(events: tuple[Event, ...], folder: Path, *, checks: Mapping[Che
         mode=started.mode,
         elapsed_s=ended.elapsed_s if ended else 0.0,
     )
-    causes = list(ended.causes if ended else ("the campaign was interrupted: go on with `chaos run --continue`",))
+    causes = list(
+        ended.causes
+        if ended
+        else (f"the campaign was interrupted: go on with `chaos run --continue {name_to_type(folder)}`",)
+    )
     discarded = sum(isinstance(event, TrialDiscarded) for event in events)
     recorded = next((event for event in events if isinstance(event, ReferenceRecorded)), None)
     finished = {event.outcome.trial.number: event.outcome for event in events if isinstance(event, TrialFinished)}

@@ -40,6 +40,8 @@ def check(reference: Reference, outcomes: tuple[Outcome, ...], target: Target) -
             has_lost = _is_from_zero(reference, restart)
         else:
             has_lost = _is_from_older(reference.profile, restart, newest, order.older_than(newest))
+            if not reference.profile.has_steps and len(order.saves) != len(reference.profile.saves):
+                has_lost = None  # saves without new content: their number says nothing
         judged += has_lost is not None
         if has_lost:
             violations.append(_violation(restart, newest))
@@ -54,6 +56,8 @@ def _is_from_older(profile: TargetProfile, restart: Restart, newest: KnownSave, 
     must reach back to the older save; and a first line with the right number clears it.
     """
     life = restart.life
+    if not profile.has_steps:
+        return _saves_reach_back(profile, restart, older)
     if _counts_all_steps(profile, restart) and newest.ticks_before is not None and older.ticks_before is not None:
         reaches_back = profile.total_steps - life.steps <= older.ticks_before
         return reaches_back and not _shows_right_number(life.first_step, newest.next_step)
@@ -61,6 +65,14 @@ def _is_from_older(profile: TargetProfile, restart: Restart, newest: KnownSave, 
         return None
     # "resumed at step 30" is a step line to many patterns, and names the step before the first of this life.
     return life.first_step <= min(older.next_step, newest.next_step - 2)
+
+
+def _saves_reach_back(profile: TargetProfile, restart: Restart, older: KnownSave) -> bool | None:
+    """Tell by its saves alone whether a life began at `older` or before (None: it did not run to its end)."""
+    life = restart.life
+    if life.end is not LifeEnd.EXITED or life.exit_status != 0 or not profile.saves:
+        return None
+    return len(profile.saves) - life.saves <= older.ordinal
 
 
 def _shows_right_number(first_step: int | None, next_step: int | None) -> bool:
@@ -92,7 +104,8 @@ def _counts_all_steps(profile: TargetProfile, restart: Restart) -> bool:
 
 def _violation(restart: Restart, newest: KnownSave | None) -> Violation:
     life = restart.life
-    began = f"began at step {life.first_step}" if life.first_step is not None else f"did {life.steps} steps"
+    began = f"did {life.steps} steps" if life.steps else f"did {life.saves} saves"
+    began = f"began at step {life.first_step}" if life.first_step is not None else began
     if newest is None:
         had = "started again from 0 without a word, although a save had been acknowledged and no whole one was left"
     else:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Iterator
 
 from chaos.model import SCHEMA, FileState, Record
+
+_SHOWN = 100
 
 
 class Side(Record, kw_only=True):
@@ -64,7 +67,7 @@ def _story(side: Side) -> Iterator[str]:
     yield f"   ({side.written_bytes:,} bytes of that write were carried out). On the disk now:"
     yield from _files(side.after)
     if side.torch_says:
-        yield f"   torch.load(resume.pt) says: {side.torch_says.splitlines()[0]}"
+        yield f"   torch.load(resume.pt) says: {textwrap.shorten(side.torch_says, _SHOWN, placeholder=' …')}"
     whole = [state.path for state in side.after if state.is_whole]
     yield f"   Whole checkpoints left: {', '.join(whole) if whole else 'none'}."
     if side.restart_status == 0:

@@ -66,6 +66,8 @@ WRONG = (
     Case("leaves_an_orphan", kills=1, verdict="fail", found=("orphan_processes",)),
     Case("leaks_temporaries", kills=10, found=("leaked_files",)),
     Case("leaks_temporaries", options=("--strict",), kills=10, verdict="fail", found=("leaked_files",)),
+    Case("never_resumes", verdict="fail", found=("lost_work",)),
+    Case("never_resumes", ("--silent",), verdict="fail", found=("lost_work",)),
     Case("skips_the_end", verdict="fail", found=("did_not_finish",), allowed=("silent_divergence",)),
     Case("gives_up_quietly", verdict="fail", found=("no_valid_checkpoint", "did_not_finish")),
     Case("forgets_generator", verdict="fail", found=("silent_divergence",)),
@@ -114,6 +116,16 @@ def test_script_gets_its_verdict(
     assert set(case.found) <= campaign.findings <= {*case.found, *case.allowed}, campaign.explain()
     assert campaign.result["kills_landed"] == case.kills
     assert sum(campaign.result["kills_by_phase"].values()) == case.kills
+
+
+def test_times_in_files_are_left_out_and_said(
+    tmp_path: Path, run_campaign: Callable[..., Any], command_of: Callable[..., list[str]]
+) -> None:
+    """What differs between two uninterrupted runs, beside the weights, is left out of the comparison by name."""
+    globs = ["--checkpoints", "{out}/ckpt.json", "--final", "{out}/final.json"]
+    campaign = run_campaign(tmp_path, *globs, "--", *command_of("timestamps"), seed=1, kills=6)
+    assert campaign.result["verdict"] == "pass", campaign.explain()
+    assert campaign.result["reference"]["varying_leaves"] == {"final.json": ["saved_at"]}
 
 
 def _scenario(folder: Path, command: list[str], **tables: Any) -> str:
