@@ -145,8 +145,8 @@ def about_observation(reference: Reference, outcomes: Iterable[Outcome], target:
         )
     if foreign:
         doubts.append(
-            f"{foreign} system calls of the target could not be followed: they came through a foreign interface (32-bit "
-            "or x32), from another root, mount namespace or user, or from a process that may not be looked into."
+            f"{foreign} system calls of the target could not be followed: they came through a foreign interface "
+            "(32-bit or x32), from another root, mount namespace or user, or from a process that may not be looked into."
         )
     return doubts
 
@@ -156,10 +156,11 @@ def about_new_folders(outcomes: Iterable[Outcome]) -> list[str]:
     begun = sorted({name for restart in restarts(outcomes) for name in folders_begun_anew(restart)})
     if not begun:
         return []
-    return [
+    doubt = (
         f"A restart saves into a new folder ({_listed(begun)}) instead of going on in the old one, so whether it "
         "resumed cannot be judged: give the run a fixed name, or a `resume_command` that names the old folder."
-    ]
+    )
+    return [doubt]
 
 
 def _lives(reference: Reference, outcomes: Iterable[Outcome]) -> list[LifeRecord]:

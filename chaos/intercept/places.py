@@ -52,7 +52,7 @@ class Places:
             self.outside_writes[spell(name)] = None
 
     def note_new(self, name: str) -> None:
-        """Remember a shared memory object that the target is about to make; one that is there already is not its own."""
+        """Remember a shared memory object that the target is about to make; one that is there is not its own."""
         if name.startswith(_SHARED_MEMORY) and not os.path.lexists(name):
             self._shared_memory.add(name)
 

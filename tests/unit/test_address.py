@@ -8,7 +8,17 @@ from hypothesis import strategies as st
 
 from chaos.address import Acknowledges, Located, Locator
 from chaos.lines import LINE_LIMIT_CHARACTERS, LineReader
-from chaos.model import TEXT_LIMIT_CHARACTERS, FileRole, NameRule, Operation, OperationKind, Phase, SaveProfile, Target, TargetProfile
+from chaos.model import (
+    TEXT_LIMIT_CHARACTERS,
+    FileRole,
+    NameRule,
+    Operation,
+    OperationKind,
+    Phase,
+    SaveProfile,
+    Target,
+    TargetProfile,
+)
 
 TARGET = Target(
     command=("true",), resume_command=("true",), checkpoints=("c*.pt", "k-*"), final=("w.pt",), ignore=("*.log",)

@@ -1,7 +1,7 @@
 """Change files in ways that no call shows, and in ways that only look like it: `python unseen.py OUT HOW`."""
 
 
-# ruff: noqa: PTH118, PTH123, PTH211 - written as a user writes
+# ruff: noqa: PTH104, PTH118, PTH123, PTH211, S108 - written as a user writes
 
 import mmap
 import os
