@@ -146,7 +146,7 @@ def about_observation(reference: Reference, outcomes: Iterable[Outcome], target:
     if foreign:
         doubts.append(
             f"{foreign} system calls of the target could not be followed: they came through a foreign interface "
-            "(32-bit or x32), from another root, mount namespace or user, or from a process that may not be looked into."
+            "(32-bit or x32), from another root, mount namespace or user, or from a process that is closed to us."
         )
     return doubts
 
