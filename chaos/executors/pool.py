@@ -23,6 +23,7 @@ from chaos.model import Outcome, TrialSpec
 
 LIFELINE_VARIABLE: Final = "NINELIVES_LIFELINE"
 _SLACK_S: Final = 300.0
+_END_S: Final = 10.0
 _ERRORS: Final[dict[int, type[ChaosError]]] = {2: UsageError, 3: HarnessError, 4: InconclusiveError}
 
 
@@ -34,6 +35,7 @@ class LocalPool:
         self._jobs = jobs
         self._read_end, self._write_end = os.pipe()
         self._threads = ThreadPoolExecutor(max_workers=jobs)
+        self._processes: set[subprocess.Popen[bytes]] = set()
         self._is_open = True
 
     def run(self, specs: Iterable[tuple[TrialSpec, Path]]) -> Iterator[Outcome]:
@@ -71,6 +73,7 @@ class LocalPool:
             env={**os.environ, LIFELINE_VARIABLE: str(self._read_end)},
             start_new_session=True,
         )
+        self._processes.add(process)
         try:
             _, complaint = process.communicate(timeout=lives * spec.deadline_s + _SLACK_S)
         except subprocess.TimeoutExpired as error:
@@ -78,13 +81,20 @@ class LocalPool:
             process.communicate()
             message = f"trial {spec.trial.number} did not end in time, although each of its lives is bounded"
             raise HarnessError(message, hint="please report this, with the run folder") from error
+        finally:
+            self._processes.discard(process)
         return _read_outcome(spec, folder, process.returncode, complaint.decode("utf-8", "replace"))
 
     def close(self) -> None:
-        """End all trials that still run and wait for them."""
+        """End all trials that still run and wait for them; one that does not end by itself is killed."""
         if self._is_open:
             self._is_open = False
             os.close(self._write_end)
+            for process in tuple(self._processes):
+                try:
+                    process.wait(_END_S)
+                except subprocess.TimeoutExpired:
+                    process.kill()
             self._threads.shutdown(wait=True, cancel_futures=True)
             os.close(self._read_end)
 

@@ -39,10 +39,16 @@ class Ledger:
         """Remember a file as it is right after a call of ours on it."""
         self._seen[state.st_dev, state.st_ino] = _Seen(state.st_size, state.st_mtime_ns)
 
-    def note_path(self, path: bytes) -> None:
-        """Remember the file at `path`, if there is one."""
+    def note_new(self, state: os.stat_result) -> None:
+        """Remember a file that was made just now: what its number stood for before, a mapped file say, is no more."""
+        self._mapped.discard((state.st_dev, state.st_ino))
+        self.note(state)
+
+    def note_path(self, path: bytes, *, is_new: bool) -> None:
+        """Remember the file at `path`, if there is one; `is_new`: it was made just now."""
         try:
-            self.note(os.stat(path, follow_symlinks=False))
+            state = os.stat(path, follow_symlinks=False)
+            self.note_new(state) if is_new else self.note(state)
         except OSError:
             return
 

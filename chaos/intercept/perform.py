@@ -18,7 +18,8 @@ from chaos.intercept.syscalls import FICLONE, O_CLOEXEC, Machine
 from chaos.model import OperationKind
 
 _OUTPUT_LIMIT_BYTES: Final = 64 << 20
-_MAKERS: Final = ("mkdir", "symlink", "truncate", "link", "mknod")
+_MAKERS: Final = ("mkdir", "symlink", "mknod")
+_CHANGERS: Final = ("truncate", "link")
 
 
 class Performer:
@@ -104,8 +105,9 @@ class Performer:
         """Make, move or remove a name."""
         result = self._executor.change_names(pending.thread, pending.call)
         touched = pending.call.new_path or pending.call.path
-        if result >= 0 and touched is not None and pending.call.name in _MAKERS:
-            self._ledger.note_path(touched)
+        name = pending.call.name
+        if result >= 0 and touched is not None and name in (*_MAKERS, *_CHANGERS):
+            self._ledger.note_path(touched, is_new=name in _MAKERS)
         return result
 
     def _open(self, pending: Pending) -> bool:
@@ -116,7 +118,7 @@ class Performer:
         if fd < 0:
             return self._listener.answer(pending.notification, fd)
         try:
-            self._ledger.note(os.fstat(fd))
+            self._ledger.note_new(os.fstat(fd)) if is_new else self._ledger.note(os.fstat(fd))
             is_cloexec = bool(pending.call.flags & O_CLOEXEC)
             handed = self._listener.answer_with_fd(pending.notification, fd, close_on_exec=is_cloexec)
         finally:

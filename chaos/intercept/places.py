@@ -1,10 +1,11 @@
 """Which file a name means, and whether it lies in the output folder; what is written elsewhere is listed."""
 
-# ruff: noqa: PTH108, PTH115, PTH118 - on the way of every held call, where a Path costs more than the work
+# ruff: noqa: PTH108, PTH112, PTH114, PTH115, PTH118 - on the way of every held call, where a Path costs more than the work
 
 from __future__ import annotations
 
 import os
+import shutil
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -59,6 +60,8 @@ class Places:
     def sweep_shared_memory(self) -> None:
         """Remove what the target, dead by now, has left in shared memory: nobody else would."""
         for name in self._shared_memory:
+            if os.path.isdir(name) and not os.path.islink(name):
+                shutil.rmtree(name, ignore_errors=True)
             with suppress(OSError):
                 os.unlink(name)
 

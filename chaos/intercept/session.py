@@ -29,6 +29,8 @@ from chaos.intercept.syscalls import O_APPEND, X32_BIT, this_machine
 from chaos.model import TEXT_LIMIT_CHARACTERS, Operation, OperationKind
 
 _MAKERS: Final = ("openat", "rename", "link", "symlink", "mkdir", "mknod")
+_TEXT_IN_LOG_CHARACTERS: Final = 64 << 20  # of a flood of output, the log keeps no more
+_WORD_BYTES: Final = 64
 _RWF_APPEND: Final = 0x10
 
 
@@ -66,6 +68,7 @@ class Session:
         self._namespace = os.readlink("/proc/self/ns/mnt")
         self._threads: dict[int, int] = {}
         self._copies: set[int] = set()
+        self._text_left = _TEXT_IN_LOG_CHARACTERS
         self._sinks = {
             _identity(os.stat(path)): name
             for name, path in (("stdout", sinks.stdout), ("stderr", sinks.stderr), ("ticks", sinks.ticks))
@@ -172,10 +175,13 @@ class Session:
         """Build the operation of a write to the output or the ticks; nothing else done to them is on the clock."""
         if not call.segments and not call.is_transfer:
             return None
-        text = thread.read_segments(call.segments, TEXT_LIMIT_CHARACTERS).decode("utf-8", "replace")
         if sink == "ticks":
-            kind = OperationKind.TICK if text.startswith("tick") else OperationKind.MARK
-            return self._operation(thread, kind, text.strip().partition(" ")[0] or "mark")
+            word = thread.read_segments(call.segments, _WORD_BYTES).decode("utf-8", "replace")
+            kind = OperationKind.TICK if word.startswith("tick") else OperationKind.MARK
+            return self._operation(thread, kind, word.strip().partition(" ")[0] or "mark")
+        limit = min(TEXT_LIMIT_CHARACTERS, self._text_left)
+        text = thread.read_segments(call.segments, limit).decode("utf-8", "replace")
+        self._text_left = max(self._text_left - len(text), 0)
         return self._operation(
             thread, OperationKind.OUTPUT, "write", stream=sink, text=text, size_bytes=call.size_bytes
         )

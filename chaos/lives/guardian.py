@@ -65,6 +65,7 @@ def send(channel: socket.socket, message: dict[str, object], fds: Sequence[int] 
 def launch(config: dict[str, Any], channel: socket.socket, to_guardian: socket.socket) -> None:
     """In the child: set the stage, install the filter, hand the listener over, execute the target."""
     os.setsid()
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # if even the guardian dies, the root at least goes with it
     os.chdir(config["cwd"])
     null = os.open(os.devnull, os.O_RDONLY)
     stdout = os.open(config["stdout"], os.O_WRONLY | os.O_APPEND)

@@ -85,6 +85,7 @@ class InterceptedLife:
         self._watch = Watch(request, checkpoints)
         self._order = Order(request.profile)
         self._held: list[Pending] = []
+        self._held_since_s = 0.0
         self._order_releases = 0
         self._end: LifeEnd | None = None
         self._evidence: Evidence | None = None
@@ -96,29 +97,20 @@ class InterceptedLife:
 
     def run(self, deadline: float) -> None:
         """Serve calls until the life is over, one way or another; then end what is left of it."""
-        quiet_since = time.monotonic()
         while self._end is None:
             if self._process.root_status is not None:
                 self._outlive_root()
             elif time.monotonic() >= deadline:
                 self._end = LifeEnd.DEADLINE
             if self._end is None:
-                quiet_since = self._step(quiet_since)
+                self._serve()
+                self._end_long_wait()
         if self._end is not LifeEnd.STRUCK:
             self._process.kill()
 
-    def _step(self, quiet_since: float) -> float:
-        """Handle the next events; return since when there was none."""
-        if self._serve():
-            return time.monotonic()
-        if self._held and time.monotonic() - quiet_since > GRACE_S:
-            self._release_first()
-        return quiet_since
-
-    def _serve(self) -> bool:
-        """Wait a little for events and handle them; False where there was none."""
-        ready = self._poll.poll(_POLL_S * 1000)
-        for fd, event in ready:
+    def _serve(self) -> None:
+        """Wait a little for events and handle them."""
+        for fd, event in self._poll.poll(_POLL_S * 1000):
             if fd == self._process.channel_fd:
                 self._process.read_event()
             elif event & select.POLLIN:
@@ -129,11 +121,12 @@ class InterceptedLife:
                 self._poll.unregister(fd)
             if self._end is not None:
                 break
-        return bool(ready)
 
     def _take(self, pending: Pending) -> None:
         """Handle one operation: hold it, strike at it, or let it happen."""
         if self._order.is_needed and self._order.rank(self._watch.locator, pending.operation) is not None:
+            if not self._held:
+                self._held_since_s = time.monotonic()
             self._held.append(pending)
             return
         self._go(pending)
@@ -144,14 +137,18 @@ class InterceptedLife:
         """Take the held operation whose predecessors are done by now, if there is one."""
         for position, pending in enumerate(self._held):
             if self._order.rank(self._watch.locator, pending.operation) is None:
+                self._held_since_s = time.monotonic()
                 return self._held.pop(position)
         return None
 
-    def _release_first(self) -> None:
-        """Let the first held operation go out of order: waiting longer would be a deadlock of our own making."""
-        ranked = [(self._order.rank(self._watch.locator, p.operation) or 0, i) for i, p in enumerate(self._held)]
+    def _end_long_wait(self) -> None:
+        """Give the order up where an operation was held for too long: a deadlock of our own making."""
+        if not self._held or time.monotonic() - self._held_since_s <= GRACE_S:
+            return
         self._order_releases += 1
-        self._go_late(self._held.pop(min(ranked)[1]))
+        self._order.is_given_up = True
+        while self._held and self._end is None:
+            self._go_late(self._held.pop(0))
 
     def _go_late(self, pending: Pending) -> None:
         """Let an operation happen that was held back, if its thread has not given up on it meanwhile."""

@@ -2,8 +2,8 @@
 
 Per file the order of operations is the same in every run; between the files of two threads it is not. Only saves in
 which the reference saw more than one writing thread are ordered. A target whose threads wait for each other in another
-way than the reference's would wait for ever: after `GRACE_S` without any event the first of the held operations is let
-go, and counted.
+way than the reference's (for a lock that another of them has today) would wait for ever: when an operation has been
+held for `GRACE_S`, the order is given up for the rest of the life, and counted.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ class Order:
         ]
         self._save = 0
         self._done: set[Address] = set()
+        self.is_given_up = False
 
     @property
     def is_needed(self) -> bool:
-        """Tell whether there is anything to keep in order."""
-        return bool(self._saves)
+        """Tell whether there is anything to keep in order, still."""
+        return bool(self._saves) and not self.is_given_up
 
     def rank(self, locator: Locator, operation: Operation) -> int | None:
         """Return the operation's position if it has to wait for others, None if it may go now."""

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from chaos.address import EXIT, Located, Locator
 from chaos.lines import LineReader
 from chaos.lives.request import LifeRequest
-from chaos.model import Acknowledgement, Address, CrashPoint, FileState, Operation, OperationKind, Phase
+from chaos.model import Acknowledgement, Address, CrashPoint, FileRole, FileState, Operation, OperationKind, Phase
+
+_LOOKS_AT_NEW_FILES = 100
 
 
 class Watch:
@@ -32,7 +34,7 @@ class Watch:
         self.last_address = located.address
         is_struck = _is_at(self._point, located)
         if self._learner is not None:
-            self.acknowledgements.extend(self._learner.look(operation))
+            self.acknowledgements.extend(self._learner.look(operation, located.role))
         elif located.acknowledges is not None and not (is_struck and located.acknowledges.is_printed):
             # What is struck is not printed any more; but that the thread came to it shows that it had gone on.
             self.acknowledgements.append(
@@ -49,23 +51,30 @@ class Watch:
 
 
 class _Learner:
-    """Looks at the checkpoints at every operation that may turn out to acknowledge a save, if a file changed since."""
+    """Looks at the checkpoints at every operation that may turn out to acknowledge a save, if one changed since.
+
+    That a save ends where the next one begins is only learnt of a target without any clock: such a one is looked at
+    when a file is made, too, but only so many times, since a save may make thousands.
+    """
 
     def __init__(self, request: LifeRequest, checkpoints: Callable[[], tuple[FileState, ...]]) -> None:
         """Look through `checkpoints` at ticks, step lines, acknowledgements, the exit, and when a file is made anew."""
         self._checkpoints = checkpoints
         self._lines = LineReader(request.target)
         self._is_changed = False
+        self._looks_at_new_files = _LOOKS_AT_NEW_FILES
 
-    def look(self, operation: Operation) -> tuple[Acknowledgement, ...]:
-        """Return what was seen, numbered by the operation; nothing where no file changed."""
+    def look(self, operation: Operation, role: FileRole | None) -> tuple[Acknowledgement, ...]:
+        """Return what was seen, numbered by the operation; nothing where no checkpoint changed."""
         if operation.kind is OperationKind.FILE:
-            is_next = self._is_changed and operation.creates
-            self._is_changed = True
+            is_next = self._is_changed and operation.creates and self._looks_at_new_files > 0
+            self._looks_at_new_files -= is_next
+            self._is_changed |= role is FileRole.CHECKPOINT
             return self._photograph(operation) if is_next else ()
         if not self._is_candidate(operation) or not self._is_changed:
             return ()
         self._is_changed = False
+        self._looks_at_new_files = 0  # it has a clock
         return self._photograph(operation)
 
     def _is_candidate(self, operation: Operation) -> bool:

@@ -16,7 +16,9 @@ def test_a_shared_mapping_is_named(lives: Callable[..., Any], how: str) -> None:
     assert lives("unseen.py", how).run().record.unseen_writers == ("state",)
 
 
-@pytest.mark.parametrize("how", ["mapped_to_read", "mapped_privately", "times", "link_from_outside", "memory"])
+@pytest.mark.parametrize(
+    "how", ["mapped_to_read", "mapped_privately", "times", "link_from_outside", "memory", "number_used_again"]
+)
 def test_what_cannot_write_unseen_is_not_named(lives: Callable[..., Any], how: str) -> None:
     """Mappings that cannot reach the file, times set by the target, a name outside that leads inside: explained."""
     record = lives("unseen.py", how).run().record
@@ -57,7 +59,7 @@ def test_another_process_is_named(lives: Callable[..., Any], eventually: Callabl
 
 
 def test_shared_memory_is_swept(lives: Callable[..., Any]) -> None:
-    """What a life made in shared memory goes with it; what was there before stays."""
+    """What a life made in shared memory, folders too, goes with it; what was there before stays."""
     old = Path("/dev/shm/ninelives-test-old")  # noqa: S108 - shared memory is what the test is about
     old.write_bytes(b"somebody else's")
     try:

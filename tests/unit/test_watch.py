@@ -67,13 +67,26 @@ def test_an_acknowledgement_carries_the_files_of_its_moment() -> None:
     assert acknowledgement.files == (FILE,)
 
 
-def test_a_learning_life_looks_where_an_acknowledgement_may_be() -> None:
-    """After a change of files: at ticks, at lines that may tell it, and before a file is made anew."""
+def looks(*operations: Operation) -> list[int]:
+    """Return the indices at which a learning life looks at the checkpoints."""
     watch = Watch(request(is_learning=True), lambda: (FILE,))
-    again = replace(OPENED, index=4)
-    for operation in (OPENED, WRITTEN, SAVED, TICK, replace(WRITTEN, index=4), again):
+    for operation in operations:
         watch.see(operation)
-    assert [acknowledgement.save for acknowledgement in watch.acknowledgements] == [2, 4]
+    return [acknowledgement.save for acknowledgement in watch.acknowledgements]
+
+
+def test_a_learning_life_looks_where_an_acknowledgement_may_be() -> None:
+    """After a change of a checkpoint: at ticks and at lines that may tell it; then new files say nothing more."""
+    again = replace(OPENED, index=4)
+    assert looks(OPENED, WRITTEN, SAVED, TICK, replace(WRITTEN, index=4), again) == [2]
+    assert looks(OPENED, WRITTEN, TICK, replace(OPENED, index=4), replace(TICK, index=5)) == [3, 5]
+
+
+def test_a_learning_life_without_a_clock_looks_before_a_file_is_made_anew() -> None:
+    """That is where its next save begins; but not without end, and not for files that are no checkpoints."""
+    assert looks(OPENED, WRITTEN, replace(OPENED, index=4)) == [4]
+    assert looks(*(replace(OPENED, index=i, path=f"sample{i}") for i in range(5))) == []
+    assert len(looks(*(replace(OPENED, index=i) for i in range(1000)))) == 100
 
 
 @pytest.mark.parametrize(("kind", "call"), [(OperationKind.TICK, "tick"), (OperationKind.MARK, "interpreter")])

@@ -1,7 +1,7 @@
 """Change files in ways that no call shows, and in ways that only look like it: `python unseen.py OUT HOW`."""
 
 
-# ruff: noqa: PTH104, PTH118, PTH123, PTH211, S108 - written as a user writes
+# ruff: noqa: PTH102, PTH104, PTH108, PTH118, PTH123, PTH211, S108 - written as a user writes
 
 import mmap
 import os
@@ -44,3 +44,17 @@ elif how == "shared_memory":
         with open(f"/dev/shm/ninelives-test-{name}", "ab") as file:
             file.write(b"e" * 100)
     os.rename("/dev/shm/ninelives-test-renamed", "/dev/shm/ninelives-test-moved")
+    os.mkdir("/dev/shm/ninelives-test-folder")
+    with open("/dev/shm/ninelives-test-folder/file", "wb") as file:
+        file.write(b"g")
+elif how == "number_used_again":
+    scratch = os.path.join(out, "scratch")
+    with open(scratch, "w+b") as file:
+        file.write(b"a" * 8192)
+        file.flush()
+        with mmap.mmap(file.fileno(), 0) as view:
+            view[0] = 98
+    os.unlink(scratch)
+    for name in ("one", "two"):
+        with open(os.path.join(out, name), "wb") as file:
+            file.write(b"f")
