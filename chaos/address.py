@@ -16,6 +16,9 @@ needs. Its rules:
   while another one saves is not part of that save.
 - A rename or a link is the operation of whichever of its two names has the stronger role, the new one if they are
   equal.
+- Files beside the checkpoints (in the output folder, not ignored, of no role: a pointer to the newest checkpoint, the
+  state of a generator) belong to a save as far as threads that have written in it change them. They begin no save, and
+  outside of saves they have no addresses: logs and samples are written whenever their threads like.
 - The phase follows from the address: what is addressed within a save is `save`, and nothing else is.
 - Standard error has no addresses, since progress bars depend on time; step lines and acknowledgements are read from
   it all the same.
@@ -150,7 +153,7 @@ class Locator:
     def _locate_file(self, operation: Operation) -> Located:
         """Locate a file operation; it may begin a save, and by that end the one before."""
         named, is_new_name = self._named(operation)
-        if named.role is FileRole.OTHER:
+        if named.role is FileRole.OTHER and not self._is_part_of_save(operation):
             return Located(address=None, phase=self._phase(in_save=self.is_in_save), key=named.key, role=named.role)
         # What a killed life left behind must not change an address: a rename makes a new file also where one had the
         # name, and making a folder counts also where it is there.
@@ -176,7 +179,7 @@ class Locator:
     def _locate_output(self, operation: Operation) -> Located:
         """Locate a write to standard output or error; it may complete steps and acknowledge a save."""
         phase_before = self._phase(in_save=False)
-        reading = self._lines.read(operation.stream, operation.text)
+        reading = self._lines.read(operation.stream, operation.text, thread=operation.thread)
         completed = 0 if self._profile.uses_ticks else reading.steps
         acknowledges = self._end_save_at_step(operation.thread) if completed else None
         if reading.acknowledged:
@@ -220,8 +223,18 @@ class Locator:
         if not operation.new_path:
             return old, False
         new = self._names.name(operation.new_path)
-        is_new_name = _STRENGTH.index(new.role) >= _STRENGTH.index(old.role)
+        is_new_name = self._strength(operation.new_path, new) >= self._strength(operation.path, old)
         return (new if is_new_name else old), is_new_name
+
+    def _strength(self, path: str, named: NamedFile) -> tuple[int, bool]:
+        """Return how much a name says: its role, and among those without one whether it lies beside the checkpoints."""
+        return _STRENGTH.index(named.role), named.role is not FileRole.OTHER or self._names.is_beside(path)
+
+    def _is_part_of_save(self, operation: Operation) -> bool:
+        """Tell whether an operation on files without a role is done by the save: one beside, by a thread that saves."""
+        if self._save is None or operation.thread not in self._save.writers:
+            return False
+        return any(self._names.is_beside(path) for path in (operation.path, operation.new_path))
 
     def _address(self, key: str, call: str, *, in_save: bool, creates: bool = False) -> Address:
         """Count an operation in its context, and return its address."""
@@ -241,7 +254,7 @@ class Locator:
     def _begins_save(self, call: str, named: NamedFile, *, creates: bool) -> bool:
         """Tell whether this is the first operation of a save."""
         if self._save:
-            is_again = self._save.begun_by == (named.key, call, creates)
+            is_again = named.opens_save and self._save.begun_by == (named.key, call, creates)
             return is_again and not self._profile.prints_acknowledgements
         is_change = named.opens_save and not any(word in call for word in _METADATA)
         return is_change and (self._steps > 0 or not self._profile.has_steps)

@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 
 from chaos.checkpoints.process import Examiner
-from chaos.checkpoints.weights_only import refused_by_weights_only
+from chaos.checkpoints.weights_only import refused_by_weights_only, torch_files
 from chaos.errors import HarnessError, InconclusiveError
 from chaos.executors.pool import LocalPool
 from chaos.journal import (
@@ -328,7 +328,7 @@ class Campaign:
         out = self.trial_folder(FIRST_REFERENCE) / "out"
         states = reference.outcomes[0].lives[-1].crash_state
         paths = [out / state.path for state in states if state.format in _PICKLED]
-        if not paths:
+        if not torch_files(paths):
             return None
         refused = refused_by_weights_only(paths, deadline_s=_TORCH_DEADLINE_S)
         return tuple(sorted(str(Path(path).relative_to(out)) for path in refused))

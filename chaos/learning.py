@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from chaos.address import DATA_WRITES, PUTS, Located, Locator
-from chaos.lines import LineReader
+from chaos.lines import LineReader, Reading
 from chaos.model import (
     PAGE_BYTES,
     Address,
@@ -32,7 +32,9 @@ from chaos.model import (
 from chaos.names import learn_names
 from chaos.roles import FileNames
 
+CHANGES = PUTS | DATA_WRITES | {"truncate", "ftruncate", "unlink", "unlinkat", "symlink", "symlinkat"}
 MAX_TEARS = 64
+MAX_BESIDE_FILES = 8  # a save: kills are spread over files, and the checkpoints must have their share
 
 Log = Sequence[Operation]
 
@@ -55,7 +57,15 @@ def plannable_points(target: Target, profile: TargetProfile, log_a: Log, log_b: 
     visits_a, visits_b = (list(_visits(target, profile, log)) for log in (log_a, log_b))
     counts_a, counts_b = (Counter(visit.address for visit in visits) for visits in (visits_a, visits_b))
     by_address = {visit.address: visit for visit in visits_b}
-    published = _published_addresses(profile)
+    shared = [
+        visit
+        for visit in visits_a
+        if counts_a[visit.address] == counts_b[visit.address] == 1 and by_address[visit.address].phase is visit.phase
+    ]
+    published = _published_addresses(profile, visits_a)
+    doubtful = _doubtful_addresses(visits_a, published)
+    shared = [visit for visit in shared if visit.address not in doubtful]
+    beside = _chosen_beside(shared)
     return tuple(
         PlannablePoint(
             address=visit.address,
@@ -64,8 +74,8 @@ def plannable_points(target: Target, profile: TargetProfile, log_a: Log, log_b: 
             tears=_tears(visit, by_address[visit.address]),
             is_published=visit.address in published,
         )
-        for visit in visits_a
-        if counts_a[visit.address] == counts_b[visit.address] == 1 and by_address[visit.address].phase is visit.phase
+        for visit in shared
+        if not visit.is_beside or (visit.address.save, visit.address.file) in beside
     )
 
 
@@ -101,13 +111,15 @@ def _habits(target: Target, log_a: Log, log_b: Log) -> TargetProfile:
 def _read_output(target: Target, log: Log) -> list[tuple[bool, bool]]:
     """Tell of each operation whether it completes a step line and whether it prints an acknowledgement."""
     reader = LineReader(target)
-    readings = (reader.read(operation.stream, operation.text) if _is_output(operation) else None for operation in log)
+    readings = (_read(reader, operation) for operation in log)
     return [(bool(reading and reading.steps), bool(reading and reading.acknowledged)) for reading in readings]
 
 
-def _is_output(operation: Operation) -> bool:
-    """Tell whether an operation writes to standard output or error."""
-    return operation.kind is OperationKind.OUTPUT
+def _read(reader: LineReader, operation: Operation) -> Reading | None:
+    """Let `reader` take in an operation that writes to standard output or error (None: it does not)."""
+    if operation.kind is not OperationKind.OUTPUT:
+        return None
+    return reader.read(operation.stream, operation.text, thread=operation.thread)
 
 
 def _with_names(target: Target, habits: TargetProfile, log_a: Log, log_b: Log) -> TargetProfile:
@@ -221,14 +233,15 @@ def _saves(target: Target, profile: TargetProfile, log: Log) -> tuple[SaveProfil
     """Return the saves of a first life.
 
     A save is published by the last operation in it that writes data to a checkpoint, or puts something in its place
-    by rename or link: before that, a checkpoint of several files is not complete.
+    by rename or link: before that, a checkpoint of several files is not complete. Files beside are not its operations:
+    nothing has to wait for them.
     """
     locator = Locator(target, profile, is_first_life=True)
     drafts: dict[int, _Draft] = {}
     for operation in log:
         steps = locator.steps
         located = locator.locate(operation)
-        if located.address is not None and located.address.save:
+        if located.address is not None and located.address.save and located.role is not FileRole.OTHER:
             drafts.setdefault(located.address.save, _Draft(steps)).add(operation, located, located.address)
         if located.acknowledges is not None and located.acknowledges.save in drafts:
             drafts[located.acknowledges.save].step = located.acknowledges.step
@@ -241,7 +254,8 @@ def _saves(target: Target, profile: TargetProfile, log: Log) -> tuple[SaveProfil
 class _Visit(Record, kw_only=True):
     """That a log came to an address: its phase, the steps completed, and the bytes of a write that can be torn.
 
-    `is_of_checkpoint` tells that the operation is one of a checkpoint or of a temporary.
+    `is_of_checkpoint` tells that the operation is one of a checkpoint or of a temporary, `is_beside` one of a file
+    without a role, `is_change` that it changes content or name; `moved` is the key that the file had before.
     """
 
     address: Address
@@ -250,11 +264,15 @@ class _Visit(Record, kw_only=True):
     start: int = 0
     end: int = 0
     is_of_checkpoint: bool = False
+    is_beside: bool = False
+    is_change: bool = False
+    moved: str = ""
 
 
 def _visits(target: Target, profile: TargetProfile, log: Log, *, is_first_life: bool = True) -> Iterator[_Visit]:
     """Yield what a log came to that has an address."""
     locator = Locator(target, profile, is_first_life=is_first_life)
+    names = FileNames(target, profile)
     for operation in log:
         position = locator.steps
         located = locator.locate(operation)
@@ -269,12 +287,56 @@ def _visits(target: Target, profile: TargetProfile, log: Log, *, is_first_life: 
             start=start,
             end=end,
             is_of_checkpoint=located.role in {FileRole.CHECKPOINT, FileRole.TEMPORARY},
+            is_beside=located.role is FileRole.OTHER,
+            is_change=operation.creates or operation.call in CHANGES,
+            moved=names.key_of(operation.path) if operation.call in PUTS else "",
         )
 
 
-def _published_addresses(profile: TargetProfile) -> frozenset[Address]:
-    """Return the addresses at which the new checkpoint of their save is in place already."""
-    return frozenset(address for save in profile.saves for address in save.addresses[save.publish + 1 :])
+def _published_addresses(profile: TargetProfile, visits: Sequence[_Visit]) -> frozenset[Address]:
+    """Return the addresses among `visits`, in their order, at which the new checkpoint of their save is in place."""
+    publishing = {save.addresses[save.publish] for save in profile.saves if save.addresses}
+    saves: set[int] = set()
+    published = []
+    for visit in visits:
+        if visit.address.save in saves:
+            published.append(visit.address)
+        if visit.address in publishing:
+            saves.add(visit.address.save)
+    return frozenset(published)
+
+
+def _doubtful_addresses(visits: Sequence[_Visit], published: frozenset[Address]) -> frozenset[Address]:
+    """Return where a new checkpoint is in place and the last file beside is still as the save before left it.
+
+    That file may be what names the newest checkpoint, and then a life that resumes from the one before loses nothing:
+    so no kill there could be judged. From the last file's first change on it is either half done or done.
+    """
+    moved = {(visit.address.save, visit.moved) for visit in visits if visit.moved}
+    begun: dict[tuple[int, str], int] = {}
+    for position, visit in enumerate(visits):
+        file = (visit.address.save, visit.address.file)
+        if visit.is_beside and visit.is_change and file not in moved:
+            begun.setdefault(file, position)
+    last: dict[int, int] = {}
+    for (save, _), position in begun.items():
+        last[save] = max(last.get(save, 0), position)
+    return frozenset(
+        visit.address
+        for position, visit in enumerate(visits)
+        if visit.is_beside and visit.address in published and position <= last.get(visit.address.save, len(visits))
+    )
+
+
+def _chosen_beside(visits: Sequence[_Visit]) -> frozenset[tuple[int, str]]:
+    """Return (save, file key) of the files beside that are struck: a few a save, one for all that differ in numbers."""
+    families: dict[int, dict[str, str]] = {}
+    for visit in visits:
+        family = re.sub(r"[0-9]+", "#", visit.address.file)
+        found = families.setdefault(visit.address.save, {})
+        if visit.is_beside and len(found) < MAX_BESIDE_FILES:
+            found.setdefault(family, visit.address.file)
+    return frozenset((save, file) for save, found in families.items() for file in found.values())
 
 
 def _tears(visit_a: _Visit, visit_b: _Visit) -> tuple[int, ...]:

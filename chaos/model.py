@@ -16,10 +16,15 @@ PAGE_BYTES = 4096
 SIGKILL = 9
 TEXT_LIMIT_CHARACTERS = 16384
 # A line that begins with the step, after no more than marks, times, an epoch, or what loggers put there: so not
-# "resumed at step 30". Its group is the step's number.
+# "resumed at step 30". In JSON the key may come anywhere, unless a value tells of something else than a step done. The
+# one group that takes part is the step's number.
+_BEFORE_STEP = r"(?:debug|info|warn(?:ing)?|root|main|train(?:er|ing)?|epoch|rank)(?![a-z])"
+_STEP_WORD = r"(?:global[_ ])?(?:step|iter(?:ation)?)"
+_NO_STEP_TOLD = r"(?!.*:\s*[\"'][^\"']*\b(?:sav|resum|restor|load|start|checkpoint))"
 DEFAULT_STEP = (
-    r"(?i)^(?:[\W\d_]|(?:debug|info|warn(?:ing)?|root|main|train(?:er|ing)?|epoch|rank)(?![a-z]))*?"
-    r"(?:global[_ ])?step[ =:]*(\d+)"
+    rf"(?i)^(?:(?:[\W\d_]|{_BEFORE_STEP})*?{_STEP_WORD}[ =:]*(\d+)"
+    rf"|(?:[^\w{{]|[\d_]|{_BEFORE_STEP})*?(?:\{{{_NO_STEP_TOLD}.*?)?"
+    rf"[\"'](?:train(?:er)?/)?{_STEP_WORD}[\"'][ =:]*(\d+))"
 )
 
 

@@ -30,7 +30,7 @@ from chaos.roles import FileNames
 
 FIRST_REFERENCE: Final = 1
 SECOND_REFERENCE: Final = 2
-# The largest share of a final file's leaves that may differ between the references and be left out.
+# The largest share of a final file's leaves, or of a checkpoint's tensors, that may differ and be left out.
 _MOST_VARYING: Final = 0.5
 
 Logs = tuple[tuple[Operation, ...], tuple[Operation, ...]]
@@ -104,6 +104,8 @@ class _Comparison:
         self._names = names
         self._examiner = examiner
         self.varying_leaves: dict[str, set[str]] = {}
+        self._varying_tensors: dict[str, set[str]] = {}
+        self._other_checkpoints: set[str] = set()
         self.differing_tensors: list[str] = []
 
     def compare(self, runs: list[tuple[Path, dict[str, FileState]]]) -> None:
@@ -116,6 +118,10 @@ class _Comparison:
                 self._compare_pair(key, state_a, out_a / state_a.path, out_b / state_b.path)
             if len(paths_a) != len(paths_b) and any(s.role is FileRole.FINAL for s in paths_a + paths_b):
                 self.differing_tensors.append(f"{key} (only one run left it)")
+        if not self.differing_tensors:
+            # What varies in a checkpoint although the final bits do not is no state: a time, a host's name.
+            for key in self._varying_tensors.keys() - self._other_checkpoints:
+                self.varying_leaves.setdefault(key, set()).update(self._varying_tensors[key])
 
     def key_of(self, path: str) -> str:
         """Return a file's key."""
@@ -145,6 +151,9 @@ class _Comparison:
             # What is left to compare once these are left out would say nothing: this is no time or host name.
             self.differing_tensors.append(f"{key} ({len(different)} of its {len(a.leaves)} values)")
             return
+        num_tensors = sum(leaf.is_tensor for leaf in a.leaves)
+        if not is_final and sum(leaf.is_tensor for leaf in different) > _MOST_VARYING * num_tensors:
+            self._other_checkpoints.add(key)
         for leaf in different:
             self._note(key, leaf.name, is_tensor=leaf.is_tensor, is_final=is_final)
 
@@ -154,6 +163,8 @@ class _Comparison:
             self.varying_leaves.setdefault(key, set()).add(name)
         elif is_final:
             self.differing_tensors.append(f"{key}: {name}")
+        else:
+            self._varying_tensors.setdefault(key, set()).add(name)
 
 
 def _final_states(

@@ -61,9 +61,13 @@ class FileNames:
         """Return the role of `path`."""
         return self.name(path).role
 
+    def is_beside(self, path: str) -> bool:
+        """Tell whether a path of role OTHER lies in the output folder and is not ignored: perhaps a resume reads it."""
+        return _is_inside(path) and self.role_of(path) is FileRole.OTHER and not self._ignored.fullmatch(path)
+
     def _name(self, path: str) -> NamedFile:
         """Work out key and role of a path not seen before."""
-        if path in {"", "."} or path.startswith(("/", "../")):
+        if not _is_inside(path):
             return NamedFile(path, FileRole.OTHER, opens_save=False)
         key = self.key_of(path)
         if self._ignored.fullmatch(path):
@@ -76,6 +80,11 @@ class FileNames:
             if folder in self._temporaries:
                 return NamedFile(key, FileRole.TEMPORARY, opens_save=folder not in self._final_temporaries)
         return NamedFile(key, FileRole.OTHER, opens_save=False)
+
+
+def _is_inside(path: str) -> bool:
+    """Tell whether a path names something in the output folder."""
+    return path not in {"", "."} and not path.startswith(("/", "../"))
 
 
 def folders_above(path: str) -> tuple[str, ...]:

@@ -73,12 +73,15 @@ def judge(  # noqa: PLR0913 - a verdict rests on everything that was asked and s
         *doubts.about_control(outcomes),
         *doubts.about_reference(reference),
         *doubts.about_kills(outcomes, kills_requested),
+        *doubts.about_save_kills(reference, outcomes),
         *doubts.about_endings(outcomes, violations),
-        *_about_canary(reference, canary, target, checks),
         *doubts.about_saves(reference, outcomes, target),
         *doubts.about_observation(reference, outcomes, target),
         *doubts.about_new_folders(outcomes),
+        *doubts.about_recovery(results, outcomes),
         *causes,
+        # Last: where one of the others stands, it is why the planted bug was not found.
+        *_about_canary(reference, canary, target, checks),
     )
     failing = [finding for finding in findings if strict or finding.severity is Severity.ERROR]
     verdict = merge((Verdict.FAIL if failing else Verdict.PASS, Verdict.INCONCLUSIVE if reasons else Verdict.PASS))

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from chaos.checkpoints.contents import digested
 from chaos.checkpoints.damage import DamagedError, UnjudgeableError
-from chaos.checkpoints.formats import Format
+from chaos.checkpoints.formats import Format, format_by_name
 from chaos.checkpoints.leaves import Leaf, canonical_digest, clean_name, scalar_leaf
 from chaos.checkpoints.members import Member, format_of_member, members_of, open_member, require_content
 from chaos.checkpoints.window import OpenFile
@@ -142,7 +142,9 @@ def _find_in_folder(member: Member) -> MemberResult:
         return _raw_finding(member, f"link to {member.path.readlink()}")
     if not member.is_distributed and not stat.S_ISREG(member.path.lstat().st_mode):
         return _raw_finding(member, "neither a file nor a folder")
-    if member.is_distributed or format_of_member(member) is not Format.UNKNOWN:
+    # One whose name promises a format that it has not is no mere bystander: nobody can tell whether it is whole.
+    kinds = {format_by_name(member.path), format_of_member(member)}
+    if member.is_distributed or kinds != {Format.UNKNOWN}:
         return find(member)
     try:
         with OpenFile(member.path) as window:

@@ -41,6 +41,8 @@ SUFFIXES = {
     ".json": Format.JSON,
 }
 HEAD_BYTES = 16
+# What a write leaves that never came: a hole or a page of zeros, in whatever format.
+FIRST_PAGE_BYTES = 4096
 LENGTH_BYTES = 8
 PICKLE_BYTE = 0x80
 PICKLE_PROTOCOLS = frozenset({2, 3, 4, 5})
@@ -67,7 +69,16 @@ def format_of(window: Window) -> Format:
         return Format.SAFETENSORS
     if len(head) > 1 and head[0] == PICKLE_BYTE and head[1] in PICKLE_PROTOCOLS:
         return Format.PICKLE
-    return named
+    return Format.UNKNOWN if named is Format.TORCH and not _may_have_been_torch(window) else named
+
+
+def _may_have_been_torch(window: Window) -> bool:
+    """Tell whether a file that only its name calls torch's is one that was torn; else its format is one of its own.
+
+    It is cut within torch's first bytes, or its first page never came.
+    """
+    page = window.read(0, min(FIRST_PAGE_BYTES, window.size))
+    return not any(page) or any(magic.startswith(page) for magic in (LOCAL, LEGACY_MAGIC))
 
 
 def _archive_format(window: Window) -> Format:

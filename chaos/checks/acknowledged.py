@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from chaos.checks.lineage import Kill, conclude, describe, landed_kills, whole_checkpoints
 from chaos.checks.recency import KnownSave, SaveOrder, order_of
 from chaos.model import Acknowledgement, CheckName, CheckResult, FileState, Outcome, Reference, Target, Violation
@@ -15,7 +17,7 @@ class _Survivors:
         self.order = order
         self.state = kill.life.crash_state
         self.files = whole_checkpoints(self.state)
-        self.digests = {file.digest for file in self.files}
+        self.counts = Counter(file.digest for file in self.files)
         self.older = {file.digest for item in kill.acknowledged[:-1] for file in item.files}
 
     def is_as_new(self, file: FileState, rank: int | None) -> bool:
@@ -34,12 +36,13 @@ class _Survivors:
         if len(save.digests) == 1 or not wanted:
             return bool(newer)
         keys = {file.key for file in newer}
-        return all(file.digest in self.digests or file.key in keys for file in wanted)
+        complete = {digest for digest, count in Counter(save.digests).items() if self.counts[digest] >= count}
+        return all(file.digest in complete or file.key in keys for file in wanted)
 
     def cover_files(self, wanted: tuple[FileState, ...]) -> bool:
         """Tell whether content that the reference never wrote survives, or something newer than it."""
         digests = {file.digest for file in wanted}
-        return bool(digests & self.digests) or any(self.is_as_new(file, None) for file in self.files)
+        return bool(digests & self.counts.keys()) or any(self.is_as_new(file, None) for file in self.files)
 
 
 def check(reference: Reference, outcomes: tuple[Outcome, ...], target: Target) -> CheckResult:

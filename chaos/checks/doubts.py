@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable
-from fnmatch import fnmatchcase
-from pathlib import PurePosixPath
 
-from chaos.checks.lineage import folders_begun_anew, is_completed, of_role, restarts
+from chaos.checks.lineage import crash_point_before, folders_begun_anew, is_completed, landed_kills, of_role, restarts
+from chaos.checks.survival import unjudged_kills
 from chaos.model import (
+    CheckName,
     CheckResult,
+    CheckStatus,
     FileRole,
     FileState,
     LifeEnd,
     LifeRecord,
     Outcome,
+    Phase,
     Reference,
     Target,
     TrialKind,
     Violation,
 )
+from chaos.roles import anywhere, compile_globs
 
 _MOST_NAMES = 5
 
@@ -68,6 +71,40 @@ def _without_evidence(outcome: Outcome) -> list[str]:
         for point, count in missing.items()
         if count > 0
     ]
+
+
+def about_save_kills(reference: Reference, outcomes: Iterable[Outcome]) -> list[str]:
+    """Doubt a campaign that was asked for kills in a save, and in which none has struck there."""
+    faulted = [outcome for outcome in outcomes if outcome.trial.kind is TrialKind.FAULTED]
+    asked = [point for outcome in faulted for point in outcome.trial.crash_points if point.expected_phase is Phase.SAVE]
+    struck = [kill.life.evidence.phase for kill in landed_kills(faulted) if kill.life.evidence is not None]
+    if not reference.profile.saves or not asked or Phase.SAVE in struck:
+        return []
+    doubt = (
+        f"The target saves, and {_counted(len(asked), 'kill')} in a save {'was' if len(asked) == 1 else 'were'} asked "
+        "for, but none has landed in one: nothing shows that a save can be interrupted."
+    )
+    return [doubt]
+
+
+def about_recovery(results: Iterable[CheckResult], outcomes: Iterable[Outcome]) -> list[str]:
+    """Doubt a campaign with restarts after an acknowledged save of which nothing tells where they went on."""
+    lost_work = next((result for result in results if result.check is CheckName.LOST_WORK), None)
+    if lost_work is None or lost_work.status is not CheckStatus.NOT_RUN:
+        return []
+    faulted = [outcome for outcome in outcomes if outcome.trial.kind is TrialKind.FAULTED and is_completed(outcome)]
+    if not any(
+        crash_point_before(restart) is not None
+        and any(item.save >= 1 for item in restart.acknowledged)
+        and not folders_begun_anew(restart)  # a doubt of its own
+        for restart in restarts(faulted)
+    ):
+        return []
+    doubt = (
+        f"Nothing shows from where the restarted job went on ({lost_work.reason}): print a line per step, or describe "
+        "it with --step."
+    )
+    return [doubt]
 
 
 def about_endings(outcomes: Iterable[Outcome], violations: Collection[Violation]) -> list[str]:
@@ -123,25 +160,38 @@ def about_saves(reference: Reference, outcomes: Iterable[Outcome], target: Targe
             "No save was ever acknowledged, so nothing says which checkpoint had to survive: print a line after each "
             "save and describe it with `saved`."
         )
-    if all(file.is_whole is None for file in files):
+    if not any(file.is_whole for file in files):  # not even in the run without a kill
         doubts.append(
-            f"Nobody can tell whether a file that matches {globs} is whole ({files[0].path}: "
-            f"{files[0].reason or 'unknown format'}): give a `verify` command."
+            f"Nobody can tell whether a file that matches {globs} is whole ({_with_reason(files)}): "
+            "give a `verify` command."
+        )
+    elif unjudged := unjudged_kills(reference, outcomes):
+        left = of_role(unjudged[0].life.crash_state, FileRole.CHECKPOINT)
+        doubts.append(
+            f"After {_counted(len(unjudged), 'kill')} nobody can tell whether a whole checkpoint was left "
+            f"({_with_reason(left)}): give a `verify` command."
         )
     return doubts
+
+
+def _with_reason(files: Collection[FileState]) -> str:
+    """Name one of the files of which nobody can tell whether it is whole, and say why."""
+    file = next((file for file in files if file.is_whole is None), next(iter(files)))
+    return f"{file.path}: {file.reason or 'unknown format'}"
 
 
 def about_observation(reference: Reference, outcomes: Iterable[Outcome], target: Target) -> list[str]:
     """Doubt what was written, or called, past the eyes of the harness."""
     lives = _lives(reference, outcomes)
-    judged = (*target.checkpoints, *target.final)
-    unseen = sorted({name for life in lives for name in life.unseen_writers if _matches(name, judged)})
+    ignored = compile_globs(tuple(anywhere(glob) for glob in target.ignore))
+    unseen = sorted({name for life in lives for name in life.unseen_writers if not ignored.fullmatch(name)})
     foreign = sum(life.foreign_calls for life in lives)
     doubts = []
     if unseen:
         doubts.append(
             f"Something wrote {_listed(unseen)} unseen (a shared mapping, or a process outside of the life): "
-            "exact claims about these files cannot be made."
+            "exact claims about these files cannot be made. What is no part of the training's state may be named in "
+            "`ignore`."
         )
     if foreign:
         doubts.append(
@@ -173,11 +223,9 @@ def _checkpoints(life: LifeRecord) -> tuple[FileState, ...]:
     return tuple(file for state in states for file in of_role(state, FileRole.CHECKPOINT))
 
 
-def _matches(name: str, globs: Iterable[str]) -> bool:
-    """Tell whether a path, or a folder that it lies in, matches one of the globs."""
-    path = PurePosixPath(name)
-    names = [str(path), *(str(parent) for parent in path.parents if str(parent) != ".")]
-    return any(fnmatchcase(candidate, glob) for candidate in names for glob in globs)
+def _counted(number: int, noun: str) -> str:
+    """Say how many of something there are."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _how_it_ended(outcome: Outcome) -> str:

@@ -39,6 +39,8 @@ def _steps_missing(reference: Reference, order: SaveOrder, outcome: Outcome) -> 
         return ""
     if life.last_step is None and _found_last_save(reference, order, outcome):
         return ""
+    if not _is_count_known(reference, order, outcome) and _has_expected_bits(reference, outcome):
+        return ""
     reached = life.last_step
     if reached is None:
         reached = max((other.last_step for other in outcome.lives if other.last_step is not None), default=None)
@@ -70,12 +72,29 @@ def _found_last_save(reference: Reference, order: SaveOrder, outcome: Outcome) -
 def _ticks_missing(reference: Reference, order: SaveOrder, outcome: Outcome) -> str:
     """Do the sum without numbers in step lines: steps in the checkpoint that was found plus the last life's own."""
     profile, life = reference.profile, outcome.lives[-1]
-    if not profile.has_steps or (profile.uses_ticks and not life.has_probe):
-        return ""
     position = _resumed_position(order, outcome)
-    if position is None or position + life.steps >= profile.total_steps:
+    if position is None or not _is_counting(reference, outcome) or position + life.steps >= profile.total_steps:
         return ""
     return f"the last life did {life.steps} steps from step {position} on, the reference does {profile.total_steps}"
+
+
+def _is_counting(reference: Reference, outcome: Outcome) -> bool:
+    """Tell whether the last life's own steps were counted by the reference's clock."""
+    profile = reference.profile
+    return profile.has_steps and (outcome.lives[-1].has_probe or not profile.uses_ticks)
+
+
+def _is_count_known(reference: Reference, order: SaveOrder, outcome: Outcome) -> bool:
+    """Tell whether the step at which the lineage ended can be worked out without the numbers in its lines."""
+    return _is_counting(reference, outcome) and _resumed_position(order, outcome) is not None
+
+
+def _has_expected_bits(reference: Reference, outcome: Outcome) -> bool:
+    """Tell whether every final file is the reference's, bit for bit, of a target that gives the same bits each time."""
+    state = outcome.lives[-1].crash_state
+    pairs = [(wanted, counterpart(wanted, state)) for wanted in reference.final]
+    are_equal = all(found is not None and found.is_whole and found.digest == wanted.digest for wanted, found in pairs)
+    return reference.deterministic and bool(pairs) and are_equal
 
 
 def _resumed_position(order: SaveOrder, outcome: Outcome) -> int | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
-from fnmatch import fnmatchcase
 
 from chaos.checks.lineage import conclude, is_completed, of_role
 from chaos.model import CheckName, CheckResult, FileRole, Outcome, Reference, Target, TrialKind, Violation
+from chaos.roles import anywhere, compile_globs
 
 _FEW_KILLS = 1
 _MANY_KILLS = 3
@@ -42,12 +42,8 @@ def _files(outcome: Outcome, target: Target) -> list[tuple[str, str]]:
     state = outcome.lives[-1]
     named = [(path, _VARYING.sub("#", path)) for path in state.other_files]
     named += [(file.path, file.key) for file in of_role(state.crash_state, FileRole.TEMPORARY)]
-    ignored = (*_LOGS, *target.ignore)
-    return [
-        (path, family)
-        for path, family in dict(named).items()
-        if not any(fnmatchcase(path, glob) or fnmatchcase(path.rpartition("/")[2], glob) for glob in ignored)
-    ]
+    ignored = compile_globs(tuple(anywhere(glob) for glob in (*_LOGS, *target.ignore)))
+    return [(path, family) for path, family in dict(named).items() if not ignored.fullmatch(path)]
 
 
 def _extra_families(outcome: Outcome, usual: set[str], target: Target) -> Counter[str]:

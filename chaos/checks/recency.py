@@ -4,19 +4,28 @@ File times and names say little (a restart may rewrite both), so age is decided 
 save k is what was not there at the acknowledgements before it. A target may acknowledge before it has written:
 then the n-th new content belongs to the n-th acknowledgement, as long as there are as many of one as of the other;
 otherwise each content is given the *oldest* save that it may belong to, so that no life is blamed wrongly.
+
+Files whose names differ in numbers alone are parts of one save (the shards of two ranks): where two of them have equal
+content, the save needs both. A copy under another kind of name (`latest.pt` beside `step_30.pt`) is needed once only.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from chaos.checks.lineage import of_role
 from chaos.model import Acknowledgement, FileRole, FileState, LifeRecord, Record, Reference
+
+_NUMBER: Final = re.compile(r"\d+")
 
 
 class KnownSave(Record, kw_only=True):
     """One save of the reference: ordinal, the content it put there, and where a life that resumes from it begins.
 
+    A digest stands in `digests` as often as files of that content are needed.
     `ticks_before` counts the steps completed when it began, `next_step` is the smallest step number that a life
     resuming from it should print first; both None where that is unknown. `is_exact` is false where the content may
     belong to a later save.
@@ -31,9 +40,13 @@ class KnownSave(Record, kw_only=True):
 
 
 class SaveOrder(Record, kw_only=True):
-    """The reference's saves in their order, oldest first; `start` says where a life without a checkpoint begins."""
+    """The reference's saves in their order, oldest first; `start` says where a life without a checkpoint begins.
+
+    `is_gapless` tells that every acknowledgement brought new content, so none was of content that had been there.
+    """
 
     saves: tuple[KnownSave, ...] = ()
+    is_gapless: bool = False
     start: KnownSave = KnownSave(ordinal=0, digests=(), ticks_before=0)
 
     def rank(self, digest: str) -> int | None:
@@ -42,8 +55,8 @@ class SaveOrder(Record, kw_only=True):
 
     def newest_save(self, files: Iterable[FileState]) -> KnownSave | None:
         """Return the newest save all of whose content is whole among `files` (None: no save of the reference is)."""
-        there = {file.digest for file in _not_damaged(files)}
-        return next((save for save in reversed(self.saves) if there.issuperset(save.digests)), None)
+        there = Counter(file.digest for file in not_damaged(files))
+        return next((save for save in reversed(self.saves) if Counter(save.digests) <= there), None)
 
     def older_than(self, save: KnownSave) -> KnownSave:
         """Return the save before `save`; before the first, one without content that stands for the start."""
@@ -65,7 +78,7 @@ def order_of(reference: Reference) -> SaveOrder:
     acknowledged, contents = _acknowledged_contents(reference, life)
     if not acknowledged:
         return SaveOrder()
-    clock = _Clock.of(reference, life)
+    clock = _Clock.of(reference, life, [item.step for item in acknowledged if item.step is not None])
     saves: list[KnownSave] = []
     for (position, digests), owner in zip(contents, _owners(contents, len(acknowledged)), strict=True):
         is_exact = owner == position or len(contents) == len(acknowledged)
@@ -81,8 +94,8 @@ def order_of(reference: Reference) -> SaveOrder:
                 is_exact=is_exact,
             )
         )
-    start = KnownSave(ordinal=0, digests=(), ticks_before=0, next_step=life.first_step)
-    return SaveOrder(saves=tuple(saves), start=start)
+    start = KnownSave(ordinal=0, digests=(), ticks_before=0, next_step=clock.first)
+    return SaveOrder(saves=tuple(saves), start=start, is_gapless=len(contents) >= len(acknowledged))
 
 
 _Contents = list[tuple[int, tuple[str, ...]]]
@@ -113,7 +126,7 @@ def _distinct(acknowledgements: Sequence[Acknowledgement]) -> list[Acknowledgeme
     return [item for item, keep in zip(acknowledgements, [*is_last, True], strict=False) if keep]
 
 
-def _not_damaged(files: Iterable[FileState]) -> tuple[FileState, ...]:
+def not_damaged(files: Iterable[FileState]) -> tuple[FileState, ...]:
     """Return the checkpoints that are whole or cannot be judged; one of the latter is known by its bytes alone."""
     return tuple(file for file in of_role(files, FileRole.CHECKPOINT) if file.is_whole is not False)
 
@@ -125,7 +138,7 @@ def _repeated(reference: Reference) -> frozenset[str]:
     """
     lives = reference.outcomes[1].lives[:1] if len(reference.outcomes) > 1 else ()
     states = [state for life in lives for state in (*(item.files for item in life.acknowledgements), life.crash_state)]
-    return frozenset(file.digest for state in states for file in _not_damaged(state))
+    return frozenset(file.digest for state in states for file in not_damaged(state))
 
 
 def _new_contents(
@@ -135,12 +148,21 @@ def _new_contents(
     seen: set[str] = set()
     contents = []
     for position, files in enumerate(states):
-        shown = {file.digest for file in _not_damaged(files) if file.is_whole or file.digest in repeated}
-        new = tuple(sorted(shown - seen))
+        shown = [file for file in not_damaged(files) if file.is_whole or file.digest in repeated]
+        new = _needed([file for file in shown if file.digest not in seen])
         seen.update(new)
         if new:
             contents.append((position, new))
     return contents
+
+
+def _needed(files: Sequence[FileState]) -> tuple[str, ...]:
+    """Return the digests of files, each as often as names that differ in numbers alone have that content."""
+    alike = Counter((file.digest, _NUMBER.sub("", file.key)) for file in files)
+    needed: Counter[str] = Counter()
+    for (digest, _), count in alike.items():
+        needed[digest] = max(needed[digest], count)
+    return tuple(sorted(needed.elements()))
 
 
 def _owners(contents: Sequence[tuple[int, tuple[str, ...]]], num_acknowledged: int) -> list[int]:
@@ -167,11 +189,18 @@ class _Clock(Record, kw_only=True):
     stride: int | None
 
     @classmethod
-    def of(cls, reference: Reference, life: LifeRecord) -> _Clock:
-        """Read the numbering off the reference's first run; a stride needs a line for every counted step."""
+    def of(cls, reference: Reference, life: LifeRecord, numbers: Sequence[int]) -> _Clock:
+        """Read the numbering off the reference's first run; a stride needs a line for every counted step.
+
+        `numbers` are those acknowledged: they must be of the same clock as the step lines.
+        """
         if life.first_step is None or life.last_step is None:
             return cls(first=None, stride=None)
-        stride, rest = divmod(life.last_step - life.first_step, max(reference.profile.total_steps - 1, 1))
+        span, intervals = life.last_step - life.first_step, max(reference.profile.total_steps - 1, 1)
+        ahead = max(numbers, default=life.last_step) - life.last_step
+        if not _is_one_clock(span, intervals, ahead, uses_ticks=reference.profile.uses_ticks):
+            return cls(first=None, stride=None)
+        stride, rest = divmod(span, intervals)
         return cls(first=life.first_step, stride=stride if stride and not rest else None)
 
     def resumed(self, step: int | None, ticks: int | None, previous: int | None) -> tuple[int | None, int | None]:
@@ -189,3 +218,16 @@ class _Clock(Record, kw_only=True):
             return ticks, self.first + self.stride * ticks
         ticks = min(ticks, (by_number - self.first) // self.stride)
         return ticks, min(by_number, self.first + self.stride * ticks)
+
+
+def _is_one_clock(span: int, intervals: int, ahead: int, *, uses_ticks: bool) -> bool:
+    """Tell whether the numbers in step lines only grow, and acknowledged ones go on where they end.
+
+    `span` is the last number less the first, `intervals` the counted steps less one, `ahead` by how much the largest
+    acknowledged number is beyond the last line's. Numbers that begin anew in each epoch are fewer than the steps, by
+    a whole epoch at least; lines that are left out are fewer by less than what the others span. An acknowledgement
+    may come ahead of the next line by the steps that have no line, and by one where lines count from 0.
+    """
+    missing = intervals - span
+    without_line = max(missing, 0) + 1 if uses_ticks else max(span // intervals, 1)
+    return missing < max(span, 1) and ahead <= without_line

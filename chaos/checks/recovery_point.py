@@ -1,4 +1,9 @@
-"""`lost_work`: a life that was started again resumes from the newest whole checkpoint, not an older one or step 0."""
+"""`lost_work`: a life that was started again resumes from the newest whole checkpoint, not an older one or step 0.
+
+Where neither numbers nor counts tell where a life began, the content that it saves first does: a life that resumed from
+save 3 of the reference makes save 4 next; one that makes save 2 once more had begun before. One that makes save 3 once
+more may have begun before, or have saved at its start what it had loaded, so that alone says nothing.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +17,14 @@ from chaos.checks.lineage import (
     restarts,
     whole_checkpoints,
 )
-from chaos.checks.recency import KnownSave, order_of
+from chaos.checks.recency import KnownSave, SaveOrder, not_damaged, order_of
 from chaos.model import (
     CheckName,
     CheckResult,
     FileRole,
     LifeEnd,
     Outcome,
+    Record,
     Reference,
     Target,
     TargetProfile,
@@ -39,40 +45,88 @@ def check(reference: Reference, outcomes: tuple[Outcome, ...], target: Target) -
         if newest is None:
             has_lost = _is_from_zero(reference, restart)
         else:
-            has_lost = _is_from_older(reference.profile, restart, newest, order.older_than(newest))
-            if not reference.profile.has_steps and len(order.saves) != len(reference.profile.saves):
-                has_lost = None  # saves without new content: their number says nothing
+            has_lost = _is_from_older(reference.profile, restart, order, newest)
         judged += has_lost is not None
         if has_lost:
-            violations.append(_violation(restart, newest))
+            violations.append(_violation(restart, newest, _first_made(reference.profile, restart, order)))
     reason = "no later life both showed its steps and had a checkpoint, known from the reference, to resume from"
     return conclude(CheckName.LOST_WORK, judged, violations, reason)
 
 
-def _is_from_older(profile: TargetProfile, restart: Restart, newest: KnownSave, older: KnownSave) -> bool | None:
-    """Tell whether the life began where one that resumed from `older` would (None: it shows nothing to tell by).
+def _is_from_older(profile: TargetProfile, restart: Restart, order: SaveOrder, newest: KnownSave) -> bool | None:
+    """Tell whether the life began where one that resumed from an older save would (None: nothing shows it).
 
     A life may take a step or two in no training (some loaders step an optimizer once to make its state), so its steps
     must reach back to the older save; and a first line with the right number clears it.
     """
+    older = order.older_than(newest)
     life = restart.life
     if not profile.has_steps:
-        return _saves_reach_back(profile, restart, older)
+        makes_again = _makes_again(profile, restart, order, newest)
+        return _saves_reach_back(profile, restart, order, newest) if makes_again is None else makes_again
     if _counts_all_steps(profile, restart) and newest.ticks_before is not None and older.ticks_before is not None:
         reaches_back = profile.total_steps - life.steps <= older.ticks_before
         return reaches_back and not _shows_right_number(life.first_step, newest.next_step)
     if life.first_step is None or newest.next_step is None or older.next_step is None:
-        return None
+        return _makes_again(profile, restart, order, newest)
+    if life.first_step == older.next_step == newest.next_step - 1:
+        return _makes_again(profile, restart, order, newest, begins_at_older=True)
     # "resumed at step 30" is a step line to many patterns, and names the step before the first of this life.
     return life.first_step <= min(older.next_step, newest.next_step - 2)
 
 
-def _saves_reach_back(profile: TargetProfile, restart: Restart, older: KnownSave) -> bool | None:
-    """Tell by its saves alone whether a life began at `older` or before (None: it did not run to its end)."""
+class _Made(Record, kw_only=True):
+    """The first save of a life that left something: its ordinal in the life, and the save of the reference it is."""
+
+    save: int
+    rank: int
+
+
+def _first_made(profile: TargetProfile, restart: Restart, order: SaveOrder) -> _Made | None:
+    """Return what the life acknowledged first that it had not found (None: nothing, or not all of it is known).
+
+    A file that was renamed or linked keeps its time; content that was there, with a new time, was written again.
+    """
+    found = {(file.digest, file.modified_ns) for file in restart.before.crash_state}
+    for item in restart.life.acknowledgements:
+        if profile.has_steps and item.save == 0:
+            continue  # before the first step, so what it saves is what it has loaded
+        made = [file for file in not_damaged(item.files) if (file.digest, file.modified_ns) not in found]
+        ranks = [rank for rank in (order.rank(file.digest) for file in made) if rank is not None]
+        if made:
+            return _Made(save=item.save, rank=max(ranks)) if len(ranks) == len(made) else None
+    return None
+
+
+def _makes_again(
+    profile: TargetProfile, restart: Restart, order: SaveOrder, newest: KnownSave, *, begins_at_older: bool = False
+) -> bool | None:
+    """Tell by content whether the first save of a life is one that came before where it should have begun.
+
+    With `begins_at_older`, its first line is that of a life resumed from the older save, and to make the newest save
+    again confirms it. None where the reference has no exact order, or where the content leaves both open.
+    """
+    made = _first_made(profile, restart, order) if order.is_gapless and newest.is_exact else None
+    if made is None or not order.saves[made.rank - 1].is_exact:
+        return None
+    if made.rank < newest.ordinal or (begins_at_older and made.rank == newest.ordinal):
+        return True
+    # Only the life's own first save shows that none came before it.
+    return False if made.rank == newest.ordinal + 1 and made.save <= 1 else None
+
+
+def _saves_reach_back(profile: TargetProfile, restart: Restart, order: SaveOrder, newest: KnownSave) -> bool | None:
+    """Tell by the number of its saves alone whether a life began before `newest` (None: it does not tell)."""
     life = restart.life
     if life.end is not LifeEnd.EXITED or life.exit_status != 0 or not profile.saves:
         return None
-    return len(profile.saves) - life.saves <= older.ordinal
+    if len(order.saves) != len(profile.saves):
+        return None  # saves without new content: their number says nothing
+    resumed, older = len(profile.saves) - life.saves, order.older_than(newest).ordinal
+    made = _first_made(profile, restart, order)
+    if resumed == older and made is not None and made.rank == newest.ordinal:
+        return None  # the one save too many may be of what was loaded
+    return resumed <= older
 
 
 def _shows_right_number(first_step: int | None, next_step: int | None) -> bool:
@@ -102,10 +156,12 @@ def _counts_all_steps(profile: TargetProfile, restart: Restart) -> bool:
     return is_completed and is_same_clock and profile.total_steps > 0 and profile.has_steps
 
 
-def _violation(restart: Restart, newest: KnownSave | None) -> Violation:
+def _violation(restart: Restart, newest: KnownSave | None, made: _Made | None) -> Violation:
     life = restart.life
     began = f"did {life.steps} steps" if life.steps else f"did {life.saves} saves"
     began = f"began at step {life.first_step}" if life.first_step is not None else began
+    if newest is not None and made is not None and made.rank <= newest.ordinal:
+        began += f" and made save {made.rank} of the reference first"
     if newest is None:
         had = "started again from 0 without a word, although a save had been acknowledged and no whole one was left"
     else:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from chaos.checks.lineage import Kill, conclude, describe, landed_kills, of_role, whole_checkpoints
 from chaos.model import CheckName, CheckResult, FileRole, Outcome, Reference, Target, Violation
 
 
 def check(reference: Reference, outcomes: tuple[Outcome, ...], target: Target) -> CheckResult:
     """Look for a whole checkpoint in the crash state of every kill that came after an acknowledgement."""
-    _ = reference, target
+    _ = target
     kills = [kill for kill in landed_kills(outcomes) if kill.acknowledged]
-    judged = [kill for kill in kills if _can_be_judged(kill)]
+    never = _never_whole(reference)
+    judged = [kill for kill in kills if _can_be_judged(kill, never)]
     reason = (
         "nobody can tell whether the checkpoints left by the kills are whole"
         if kills
@@ -24,10 +27,30 @@ def check(reference: Reference, outcomes: tuple[Outcome, ...], target: Target) -
     )
 
 
-def _can_be_judged(kill: Kill) -> bool:
-    """Tell whether the state says anything: no checkpoint at all does, only unknown formats do not."""
+def unjudged_kills(reference: Reference, outcomes: Iterable[Outcome]) -> tuple[Kill, ...]:
+    """Return the kills after an acknowledgement that left checkpoints of which nobody can tell whether one is whole."""
+    never = _never_whole(reference)
+    return tuple(kill for kill in landed_kills(outcomes) if kill.acknowledged and not _can_be_judged(kill, never))
+
+
+def _can_be_judged(kill: Kill, never_whole: frozenset[str]) -> bool:
+    """Tell whether the state says anything: no checkpoint at all does, only files that nobody can judge do not."""
     checkpoints = of_role(kill.life.crash_state, FileRole.CHECKPOINT)
-    return not checkpoints or any(file.is_whole is not None for file in checkpoints)
+    return not checkpoints or any(
+        file.is_whole or (file.is_whole is False and file.key not in never_whole) for file in checkpoints
+    )
+
+
+def _never_whole(reference: Reference) -> frozenset[str]:
+    """Return the keys of checkpoints that look damaged, and never whole, in the run that was not killed.
+
+    They are in a format that is taken for another one: what they look like after a kill says nothing.
+    """
+    lives = reference.outcomes[0].lives if reference.outcomes else ()
+    states = [state for life in lives for state in (*(item.files for item in life.acknowledgements), life.crash_state)]
+    files = [file for state in states for file in of_role(state, FileRole.CHECKPOINT)]
+    whole = {file.key for file in files if file.is_whole}
+    return frozenset(file.key for file in files if file.is_whole is False) - whole
 
 
 def _violation(kill: Kill) -> Violation:

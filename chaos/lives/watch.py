@@ -80,7 +80,7 @@ class _Learner:
     def _is_candidate(self, operation: Operation) -> bool:
         """Tell whether an operation that changes no file may acknowledge a save."""
         if operation.kind is OperationKind.OUTPUT:
-            reading = self._lines.read(operation.stream, operation.text)
+            reading = self._lines.read(operation.stream, operation.text, thread=operation.thread)
             return bool(reading.steps or reading.acknowledged)
         return operation.kind is OperationKind.TICK or operation.call == EXIT
 

@@ -26,6 +26,7 @@ from chaos.model import (
 from chaos.verdict import Judgement
 
 _HOUR_S = 3600.0
+_MOST_OUTSIDE = 50
 _POLLED = (
     "Without interception, kills strike at step lines and by time: where exactly each one landed is not guaranteed, "
     "writes are neither torn nor all seen, and a replay may strike elsewhere. `chaos doctor` says why."
@@ -68,6 +69,7 @@ class Result(Record, kw_only=True):
 
     `checks` gives each check's status, `not_run` the reasons of those that were not run, `inconclusive` the sentences
     that say what was not proven. `verified_kills` counts landed kills whose lineage ran to its end and was compared.
+    `outside_writes` are paths outside of the output folder that some life wrote to, at most fifty, sorted.
     `not_guaranteed` says what a verdict in this mode leaves open, `error` what broke the campaign off before its end.
     """
 
@@ -98,6 +100,7 @@ class Result(Record, kw_only=True):
     verified_kills: int
     verified_kills_per_hour: float
     run_dir: str
+    outside_writes: tuple[str, ...] = ()
     not_guaranteed: tuple[str, ...] = ()
     error: str = ""
 
@@ -133,6 +136,7 @@ def build_result(
         verified_kills=verified,
         verified_kills_per_hour=round(verified * _HOUR_S / facts.elapsed_s, 1) if facts.elapsed_s > 0 else 0.0,
         run_dir=facts.run_dir,
+        outside_writes=outside_writes((*reference.outcomes, *outcomes)),
         not_guaranteed=(_POLLED,) if facts.mode is LivesMode.POLLED else (),
     )
 
@@ -146,6 +150,12 @@ def verified_kills(reference: Reference, outcomes: tuple[Outcome, ...]) -> int:
         for outcome in outcomes
         if outcome.trial.kind is TrialKind.FAULTED and is_completed(outcome) and _is_compared(reference, outcome)
     )
+
+
+def outside_writes(outcomes: tuple[Outcome, ...]) -> tuple[str, ...]:
+    """Return the paths outside of the output folder that any life wrote to, sorted, at most `_MOST_OUTSIDE`."""
+    paths = {path for outcome in outcomes for life in outcome.lives for path in life.outside_writes}
+    return tuple(sorted(paths)[:_MOST_OUTSIDE])
 
 
 def _is_compared(reference: Reference, outcome: Outcome) -> bool:

@@ -190,12 +190,22 @@ def _head(result: Result, width: int) -> Iterator[Line]:
     )
     yield from _labelled("reference", facts, width)
     for key, left_out in reference.varying_leaves.items():
-        shown = ", ".join(left_out[:_MOST_NAMES]) + (
-            f" and {len(left_out) - _MOST_NAMES} more" if len(left_out) > _MOST_NAMES else ""
+        varies = f"{_listed(left_out)} in {key}: the two uninterrupted runs differ there"
+        yield from _labelled("left out", varies, width)
+    if result.outside_writes:
+        outside = (
+            f"written outside of {{out}}, where nobody looks: {_listed(result.outside_writes)}; state kept there is "
+            "not judged"
         )
-        yield from _labelled("left out", f"{shown} in {key}: the two uninterrupted runs differ there", width)
+        yield from _labelled("note", outside, width, "yellow")
     for sentence in result.not_guaranteed:
         yield from _labelled("note", sentence, width, "yellow")
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    """List names, at most a few."""
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(names[:_MOST_NAMES]) + more
 
 
 def _print_kills(console: Console, result: Result) -> None:

@@ -1,15 +1,11 @@
 """Addresses, phases, saves and acknowledgements, on operation logs written by hand."""
 
-import itertools
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.address import Acknowledges, Located, Locator
-from chaos.lines import LINE_LIMIT_CHARACTERS, LineReader
 from chaos.model import (
-    TEXT_LIMIT_CHARACTERS,
     FileRole,
     NameRule,
     Operation,
@@ -214,6 +210,38 @@ def test_a_rename_is_of_its_stronger_name(operation: Operation, key: str, role: 
     assert (located.address is None) is (role is FileRole.OTHER)
 
 
+def test_files_beside_belong_to_a_save_of_their_thread() -> None:
+    """A pointer has addresses where the saving thread changes it in the save; ignored and distant files never have."""
+    located = locate(
+        TICKING,
+        file("write", "latest"),
+        tick(),
+        file("write", "latest"),
+        file("openat", "c.tmp", creates=True),
+        file("openat", "latest", creates=True),
+        file("write", "latest"),
+        file("write", "events.txt", thread=1),
+        file("write", "train.log"),
+        file("write", "/elsewhere/latest"),
+        file("write", "../latest"),
+        file("fsync", ""),
+        file("rename", "next", "latest"),
+        file("rename", "latest", "/trash/latest"),
+        file("rename", "train.log", "old.log"),
+        file("openat", "latest", creates=True),
+        tick(),
+        file("write", "latest"),
+    )
+    assert [str(where.address) for where in located if where.address and where.role is FileRole.OTHER] == [
+        "save 1: openat #1 of latest",
+        "save 1: write #1 of latest",
+        "save 1: rename #1 of latest (incarnation 2)",
+        "save 1: rename #2 of latest (incarnation 2)",
+        "save 1: openat #1 of latest (incarnation 3)",
+    ]
+    assert [i for i, where in enumerate(located) if where.acknowledges] == [15]
+
+
 def test_incarnations_count_new_files_within_a_save() -> None:
     """A file made anew in the same save has a new incarnation; leftovers of a killed life change nothing."""
     open_new = file("openat", "k-{step}/a", creates=True)
@@ -272,63 +300,21 @@ def test_the_locator_counts_as_it_goes() -> None:
     assert not locator.is_in_save
 
 
-def test_lines_are_put_together_from_writes() -> None:
-    """A number cut in two is corrected, a carriage return ends a line, and a line is a step once and never if saved."""
-    reader = LineReader(TARGET)
-    texts = ("st", "ep 1", "2\n", "a\rstep 13\rstep 14 step 15", " more\n", "saved step 15", " to c.pt\n", "step 9")
-    readings = [reader.read("stdout", text) for text in texts]
-    assert [reading.steps for reading in readings] == [0, 1, 0, 2, 0, 0, 0, 1]
-    assert [reading.acknowledged for reading in readings] == [(), (), (), (), (), (15,), (), ()]
-    assert (reader.first_step, reader.last_step) == (12, 14)
-
-
-def test_streams_have_lines_of_their_own() -> None:
-    """A progress bar on standard error does not cut a line of standard output."""
-    reader = LineReader(TARGET)
-    assert reader.read("stdout", "saved ").acknowledged == ()
-    assert reader.read("stderr", "\r 50%\r").acknowledged == ()
-    assert reader.read("stdout", "step 3").acknowledged == (3,)
-
-
-def test_text_that_was_cut_ends_its_line() -> None:
-    """What followed the cut is unknown, so the next write begins a line."""
-    reader = LineReader(Target(command=(), resume_command=(), checkpoints=(), final=(), step=r"^step (\d+)", saved=""))
-    assert reader.read("stdout", "x" * TEXT_LIMIT_CHARACTERS).steps == 0
-    assert reader.read("stdout", "step 3\n").steps == 1
-
-
-@pytest.mark.parametrize(("pattern", "number"), [(r"step \d+", None), (r"step (\w+)", None), (r"(a)?step (\d+)", 8)])
-def test_patterns_without_a_number_still_count(pattern: str, number: int | None) -> None:
-    """A pattern without a group, or with words in it, counts steps without numbering them."""
-    text = "step 8" if number else "step 99999999999999999999"
-    reader = LineReader(Target(command=(), resume_command=(), checkpoints=(), final=(), step=pattern))
-    assert reader.read("stdout", f"{text}\n").steps == 1
-    assert reader.last_step == number
-
-
-@given(st.lists(st.sampled_from("st ep123\n\rav"), max_size=60), st.data())
-def test_how_output_is_cut_into_writes_does_not_matter(letters: list[str], data: st.DataObject) -> None:
-    """Whole or in pieces, the same text has the same steps and numbers, and as many acknowledgements."""
-    text = "".join(letters) + data.draw(st.sampled_from(["", "step 4\nsaved step 4\n", "step 40 step 41\rstep 42"]))
-    cuts = sorted(data.draw(st.sets(st.integers(0, len(text)), max_size=8)) | {0, len(text)})
-    pieces = [text[start:end] for start, end in itertools.pairwise(cuts)]
-    target = Target(
-        command=(), resume_command=(), checkpoints=(), final=(), step=r"^step (\d+)", saved=r"^saved step (\d+)"
+def test_a_line_of_another_thread_between_a_print_and_its_newline_is_seen_in_place() -> None:
+    """The same in a life: the step counts, and the save is over."""
+    located = locate(
+        PRINTING,
+        out("step 1\n"),
+        file("openat", "c.pt", creates=True, thread=1),
+        out("step 2 loss 1"),
+        out("saved step 1", thread=1),
+        out("\n"),
+        out("\n", thread=1),
+        out("step 3\n"),
+        out("done\n"),
     )
-    whole, cut = LineReader(target), LineReader(target)
-    in_one = whole.read("stdout", text)
-    in_pieces = [cut.read("stdout", piece) for piece in pieces]
-    assert sum(reading.steps for reading in in_pieces) == in_one.steps
-    assert sum(len(reading.acknowledged) for reading in in_pieces) == len(in_one.acknowledged)
-    assert (cut.first_step, cut.last_step) == (whole.first_step, whole.last_step)
-
-
-def test_a_line_without_end_is_bounded() -> None:
-    """A target that never ends its line does not make memory grow."""
-    reader = LineReader(TARGET)
-    for _ in range(100):
-        reader.read("stdout", "." * 399)
-    assert len(reader._lines["stdout"].text) <= LINE_LIMIT_CHARACTERS
+    assert located[3].acknowledges == Acknowledges(save=1, step=1, is_printed=True)
+    assert located[-1].phase is Phase.FINISH
 
 
 OPERATIONS = st.builds(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.learning import MAX_TEARS, learn, plannable_points
+from chaos.learning import MAX_BESIDE_FILES, MAX_TEARS, learn, plannable_points
 from chaos.model import Operation, OperationKind, Phase, PlannablePoint, Target, TargetProfile
 
 TARGET = Target(command=("true",), resume_command=("true",), checkpoints=("c*.pt", "k-*"), final=("w.pt",))
@@ -109,6 +109,55 @@ def test_a_save_is_published_by_what_last_puts_a_checkpoint_in_place(operations:
     assert profile.saves[0].publish == publish
     first = [point for point in points if point.address.save == 1]
     assert [point.is_published for point in first] == [i > publish for i in range(len(first))]
+
+
+def test_files_beside_can_be_struck_and_torn_but_do_not_publish() -> None:
+    """What follows the checkpoint's rename is published, though files beside are written before and after it."""
+    save = [
+        file("openat", "c.tmp", creates=True),
+        write("rng.bin", 0, 10000),
+        file("rename", "c.tmp", "c.pt"),
+        file("openat", "latest", creates=True),
+        write("latest", 0, 7),
+    ]
+    log = [write("latest", 0, 7), TICK, *save, TICK, write("latest", 0, 7), TICK]
+    profile, points = learnt(log, log)
+    assert (len(profile.saves[0].addresses), profile.saves[0].publish) == (2, 1)
+    assert [(point.address.file, point.is_published, point.tears) for point in points if point.address.save] == [
+        ("c.tmp", False, ()),
+        ("rng.bin", False, (4096, 8192)),
+        ("c.pt", False, ()),
+        ("latest", True, ()),
+    ]
+    assert {point.address.save for point in points if point.address.file == "latest"} == {1}
+
+
+@pytest.mark.parametrize(
+    ("beside", "planned"),
+    [
+        ([file("openat", "latest", creates=True), write("latest", 0, 7)], ["write"]),
+        ([file("openat", "latest"), write("latest", 0, 7), file("fsync", "latest")], ["fsync"]),
+        ([file("openat", "new", creates=True), write("new", 0, 7), file("rename", "new", "latest")], []),
+        ([file("unlink", "latest"), file("symlink", "latest")], ["symlink"]),
+        ([write("rng-1", 0, 7), write("rng-1", 7, 7), file("openat", "latest", creates=True)], []),
+    ],
+)
+def test_a_pointer_that_still_names_the_save_before_is_not_struck(beside: list[Operation], planned: list[str]) -> None:
+    """To resume from there would be right, and nobody can tell: only where the last file beside is being changed."""
+    log = [TICK, file("openat", "c.tmp", creates=True), file("rename", "c.tmp", "c.pt"), *beside, TICK]
+    _, points = learnt(log, log)
+    assert [point.address.call for point in points if point.is_published] == planned
+
+
+def test_many_files_beside_do_not_crowd_out_the_checkpoints() -> None:
+    """Of files that differ in numbers only one a save is struck, and of others no more than a few."""
+    samples = [write(f"sample-{i}.txt", 0, 1) for i in range(50)]
+    others = [write(f"{'x' * length}.txt", 0, 1) for length in range(1, 50)]
+    log = [TICK, *[file("openat", "c.pt", creates=True), *samples, *others, write("c.pt", 0, 1), TICK] * 2]
+    _, points = learnt(log, log)
+    for save in (1, 2):
+        files = [point.address.file for point in points if point.address.save == save]
+        assert files == ["c.pt", "sample-0.txt", *(f"{'x' * n}.txt" for n in range(1, MAX_BESIDE_FILES)), "c.pt"]
 
 
 def test_several_writers_are_noted() -> None:

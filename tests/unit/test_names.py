@@ -102,6 +102,7 @@ def test_roles_follow_globs_temporaries_and_ignored_names() -> None:
         "tmp-30/deep/file",
     ]
     assert names.name("w.tmp").opens_save is False
+    assert [path for path in roles if names.is_beside(path)] == ["tmp-x"]
 
 
 def test_the_cache_of_names_is_bounded() -> None:

@@ -201,6 +201,18 @@ def test_polled_lives_say_what_is_not_guaranteed(records: Any) -> None:
     assert "Without interception" not in printed(result_of(records))
 
 
+def test_what_was_written_elsewhere_is_told(records: Any) -> None:
+    """Paths outside of the output folder are in the result (at most fifty) and the report; the verdict stays."""
+    paths = tuple(f"/far/{n:02d}.json" for n in range(60))
+    result = result_of(records, outcomes=records.with_life(4, 0, outside_writes=paths))
+    assert result.verdict is Verdict.PASS
+    assert result.outside_writes == paths[:50]
+    words = " ".join(printed(result).split())
+    assert "note written outside of {out}, where nobody looks: /far/00.json, /far/01.json," in words
+    assert "; state kept there is not judged" in words
+    assert "outside of {out}" not in printed(result_of(records))
+
+
 @pytest.mark.parametrize("variable", ["FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE"])
 def test_no_colour_codes_outside_a_terminal(variable: str, records: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the environment says; and no line of prose is wider than 100 columns."""

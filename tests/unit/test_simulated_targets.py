@@ -79,6 +79,8 @@ class Life:
         noise = self.rng.random()
         if noise < 0.1:
             self.append(OperationKind.FILE, "write", path="train.log", thread=9, size_bytes=40)
+        elif noise < 0.15:
+            self.append(OperationKind.FILE, "write", path="events.txt", thread=9, size_bytes=40)
         elif noise < 0.2:
             self.append(OperationKind.OUTPUT, "write", stream="stderr", text="\r 50%", thread=9)
         while self.pending and self.rng.random() < 0.5:
@@ -144,6 +146,9 @@ class Life:
     def save(self, save: int) -> None:
         """Save in the shape's way, and say so if it does."""
         getattr(self, f"save_{self.shape.saver}")(save)
+        if self.shape.saver != "behind":
+            self.file("openat", "latest", creates=True)
+            self.emit(OperationKind.FILE, "write", path="latest", size_bytes=9)
         if self.shape.prints_saved and self.shape.saver != "behind":
             self.line(f"saved step {save * EVERY}")
 
@@ -207,6 +212,8 @@ class Life:
             operations += [("write", {**file, "offset": part * 5000, "size_bytes": 5000}) for part in range(4)]
             operations.append(("rename", {**file, "new_path": name, "creates": save == 1, "publishes": save}))
             if acknowledges:
+                operations.append(("openat", {"path": "latest", "creates": True, **thread}))
+                operations.append(("write", {"path": "latest", "size_bytes": 9, **thread}))
                 operations.append(("write", {"stream": "stdout", "text": f"saved step {save * EVERY}\n", **thread}))
             self.pending.append(operations)
 
@@ -258,6 +265,21 @@ def test_the_profile_tells_the_shape(name: str) -> None:
     assert [save.step for save in profile.saves] == ([3, 6, 9, 12] if shape.prints_saved else [None] * 4)
     assert all(save.has_several_writers is (shape.saver == "two_threads") for save in profile.saves)
     assert {point.phase for point in points} >= {Phase.STARTUP, Phase.SAVE, Phase.FINISH}
+
+
+@pytest.mark.parametrize("name", [*SHAPES, "behind"])
+def test_the_pointer_is_struck_where_the_thread_that_saves_writes_it(name: str) -> None:
+    """In each save, half written; not where another thread writes it, as one does the log."""
+    shape = SHAPES.get(name, BEHIND)
+    profile, points = learnt(shape, 1)
+    found = [(point.address.save, point.address.call) for point in points if point.address.file == "latest"]
+    wanted = [] if shape.saver == "two_threads" else [(n, "write") for n in (1, 2, 3, 4)]
+    assert found == wanted
+    assert all(point.is_published for point in points if point.address.file == "latest")
+    life = Life(shape=shape, rng=random.Random(1)).run()
+    keys = {where.key for where in locate_all(life, profile) if where.address is not None}
+    assert "events.txt" in {operation.path for operation in life.log}
+    assert not keys & {"events.txt", "train.log"}
 
 
 @pytest.mark.parametrize("name", [*SHAPES, "behind"])

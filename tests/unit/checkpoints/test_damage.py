@@ -161,7 +161,10 @@ def test_a_flipped_bit_in_compressed_data_is_damage_or_padding(tmp_path: Path) -
 
 @pytest.mark.parametrize("name", [*WRITERS, "a.pth", "a.bin", "a.ckpt", "unknown", "a.pt.tmp"])
 def test_empty_zeros_and_garbage_are_never_whole(name: str, tmp_path: Path) -> None:
-    """An empty file and one of zeros are damaged whatever they are called; garbage is where the name says a format."""
+    """An empty file and one of zeros are damaged whatever they are called; garbage is where the name says one format.
+
+    The suffixes of torch's files are used for formats of one's own too: garbage under such a name cannot be judged.
+    """
     path = tmp_path / name
     path.write_bytes(b"")
     assert (examine(path).is_whole, examine(path).reason) == (False, "it is empty")
@@ -170,9 +173,30 @@ def test_empty_zeros_and_garbage_are_never_whole(name: str, tmp_path: Path) -> N
     assert "zero" in examine(path).reason
     path.write_bytes(random.Random(1).randbytes(5000))
     found = examine(path)
-    assert found.is_whole is (None if name == "unknown" else False), found
+    has_own_format = name == "unknown" or name.startswith(("a.pt", "a.bin", "a.ckpt"))
+    assert found.is_whole is (None if has_own_format else False), found
     assert found.reason
     assert found.digest
+
+
+@pytest.mark.parametrize("suffix", [".bin", ".pt", ".pth", ".ckpt"])
+def test_a_format_of_one_s_own_under_torch_s_suffix_cannot_be_judged(suffix: str, tmp_path: Path) -> None:
+    """Neither an array's bare bytes nor a magic of one's own is damage; a first page of zeros is."""
+    path = tmp_path / f"ck{suffix}"
+    np.arange(1.0, 2000.0).tofile(path)
+    assert (examine(path).is_whole, examine(path).format) == (None, "unknown")
+    path.write_bytes(b'GGML{"step": 3}')
+    assert examine(path).is_whole is None
+    for page in (bytes(4096), b"P", b"PK\x03", b"\x80\x02\x8a"):
+        path.write_bytes(page + (b"data" if not any(page) else b""))
+        assert examine(path).is_whole is False, page
+
+
+def test_a_format_of_one_s_own_in_a_folder_leaves_the_folder_unjudged(tmp_path: Path) -> None:
+    """A file with a torch file's name and unknown bytes may be anything, so its folder is neither whole nor damaged."""
+    (tmp_path / "state.json").write_text("{}")
+    (tmp_path / "optimizer.pt").write_bytes(b"GGML and more")
+    assert examine(tmp_path).is_whole is None
 
 
 def test_a_missing_path_is_missing(tmp_path: Path) -> None:

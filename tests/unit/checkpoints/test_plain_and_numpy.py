@@ -120,12 +120,27 @@ def test_objects_of_all_kinds_have_a_digest_that_does_not_depend_on_the_process(
 
 
 def test_several_pickles_in_one_file_are_a_sequence(tmp_path: Path) -> None:
-    """Objects dumped one behind the other are all read; a cut last one is damage."""
+    """Objects dumped one behind the other are all read; a torn last one may be cut off by its reader, so who knows."""
     data = pickle.dumps({"a": 1}) + pickle.dumps([2])
     (tmp_path / "a.pkl").write_bytes(data)
     assert [leaf.name for leaf in examine(tmp_path / "a.pkl").leaves] == ["0.a", "1.0"]
     (tmp_path / "a.pkl").write_bytes(data[:-1])
+    found = examine(tmp_path / "a.pkl")
+    assert (found.is_whole, found.reason) == (None, "it ends in a torn record")
+    (tmp_path / "a.pkl").write_bytes(pickle.dumps({"a": 1})[:-1])
     assert examine(tmp_path / "a.pkl").is_whole is False
+
+
+def test_json_lines_are_a_sequence(tmp_path: Path) -> None:
+    """Records on lines of their own are all read; a torn last one is nobody's to judge, one in the middle is damage."""
+    path = tmp_path / "a.json"
+    path.write_text('{"step": 1}\n{"step": 2}\n')
+    assert [leaf.name for leaf in examine(path).leaves] == ["0.step", "1.step"]
+    path.write_text('{"step": 1}\n{"st')
+    assert (examine(path).is_whole, examine(path).reason) == (None, "it ends in a torn record")
+    for damaged in ('{"step": 1}\n{"st\n{"step": 3}\n', '{\n "step": 1,\n "x"'):
+        path.write_text(damaged)
+        assert examine(path).is_whole is False, damaged
 
 
 def test_names_that_are_no_unicode_are_written_out(tmp_path: Path) -> None:

@@ -7,7 +7,20 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from chaos.model import FileRole, LifeEnd, Outcome, TrialKind, Verdict
+from chaos.checks import ALL_CHECKS
+from chaos.model import (
+    CheckName,
+    CheckResult,
+    CheckStatus,
+    FileRole,
+    LifeEnd,
+    Outcome,
+    Phase,
+    Reference,
+    Target,
+    TrialKind,
+    Verdict,
+)
 
 
 def test_no_canary_is_inconclusive(records: Any) -> None:
@@ -102,13 +115,15 @@ def test_checkpoints_that_nobody_can_judge(records: Any) -> None:
         ({"unseen_writers": ("ck.pt",)}, True),
         ({"unseen_writers": ("ck.pt/model.bin",)}, True),
         ({"unseen_writers": ("final.pt",)}, True),
-        ({"unseen_writers": ("run.log",)}, False),
+        ({"unseen_writers": ("rng.bin",)}, True),
+        ({"unseen_writers": ("logs/run.log",)}, False),
         ({"foreign_calls": 1}, True),
     ],
 )
 def test_what_was_not_seen(changes: dict[str, Any], is_doubt: bool, records: Any) -> None:  # noqa: FBT001 - a parameter of a test
-    """Unseen writes to files that matter, and calls that cannot be followed, leave doubts."""
-    judgement = records.judged(outcomes=records.with_life(5, 1, **changes))
+    """Unseen writes to files that are not ignored, and calls that cannot be followed, leave doubts."""
+    target = replace(records.target, ignore=("*.log",))
+    judgement = records.judged(outcomes=records.with_life(5, 1, **changes), target=target)
     assert judgement.verdict is (Verdict.INCONCLUSIVE if is_doubt else Verdict.PASS)
 
 
@@ -148,3 +163,60 @@ def test_a_restart_in_a_new_folder(records: Any) -> None:
     judgement = records.judged(outcomes=(records.control(), lineage), kills_requested=1)
     assert judgement.verdict is Verdict.INCONCLUSIVE
     assert any("new folder (run-2)" in text for text in judgement.inconclusive)
+
+
+def test_an_unseen_writer_under_a_glob_of_any_depth(records: Any) -> None:
+    """A checkpoint that `**` names is seen to be one."""
+    target = replace(records.target, checkpoints=("**/ck.json",))
+    outcomes = records.with_life(5, 1, unseen_writers=("ck.json",))
+    judgement = records.judged(outcomes=outcomes, target=target)
+    assert judgement.verdict is Verdict.INCONCLUSIVE
+    assert "ck.json unseen" in judgement.inconclusive[0]
+
+
+def not_run(reference: Reference, outcomes: tuple[Outcome, ...], target: Target) -> CheckResult:
+    """Stand for `lost_work` where no life shows its steps."""
+    _ = reference, outcomes, target
+    return CheckResult(check=CheckName.LOST_WORK, status=CheckStatus.NOT_RUN, reason="no steps")
+
+
+@pytest.mark.parametrize(("saves", "is_doubt"), [((2,), True), ((0,), False)])
+def test_a_recovery_that_nobody_saw(saves: tuple[int, ...], is_doubt: bool, records: Any) -> None:  # noqa: FBT001 - a parameter of a test
+    """A restart after an acknowledged save must show where it went on; before the first save there is nothing to."""
+    judgement = records.judged(
+        outcomes=(records.control(), records.lineage(4, *saves)),
+        kills_requested=1,
+        checks={**ALL_CHECKS, CheckName.LOST_WORK: not_run},
+    )
+    texts = [text for text in judgement.inconclusive if text.startswith("Nothing shows from where the restarted job")]
+    assert bool(texts) is is_doubt
+    assert all("(no steps): print a line per step, or describe it with --step" in text for text in texts)
+
+
+def test_no_kill_in_a_save(records: Any) -> None:
+    """Kills were asked for in a save, and the one that landed struck in a step."""
+    evidence = records.evidence(records.point(3), phase=Phase.STEP)
+    outcomes = (records.control(), records.altered(records.lineage(4, 2), 0, evidence=evidence))
+    judgement = records.judged(outcomes=outcomes, kills_requested=1)
+    assert judgement.verdict is Verdict.INCONCLUSIVE
+    assert "1 kill in a save was asked for, but none has landed in one" in judgement.inconclusive[0]
+    saveless = replace(records.reference().profile, saves=())
+    judgement = records.judged(reference=records.reference(profile=saveless), outcomes=outcomes, kills_requested=1)
+    assert not any("landed in one" in text for text in judgement.inconclusive)
+
+
+def test_a_kill_that_leaves_what_nobody_can_judge(records: Any) -> None:
+    """A log of pickles with a torn tail after one of several kills is a doubt, although other kills were judged."""
+    torn = records.file("ck.pt", "raw", is_whole=None, reason="it ends in a torn record")
+    judgement = records.judged(outcomes=records.with_life(4, 0, crash_state=(torn,)))
+    assert judgement.verdict is Verdict.INCONCLUSIVE
+    assert "After 1 kill nobody can tell" in judgement.inconclusive[0]
+    assert "ck.pt: it ends in a torn record" in judgement.inconclusive[0]
+
+
+def test_the_planted_bug_comes_last(records: Any) -> None:
+    """A more specific reason, the campaign's own included, stands before the canary's."""
+    canary = records.altered(records.canary(), 0, crash_state=records.checkpoints(2))
+    judgement = records.judged(canary=canary, causes=("The budget was spent.",))
+    assert judgement.inconclusive[0] == "The budget was spent."
+    assert "did not find the planted bug" in judgement.inconclusive[1]

@@ -57,6 +57,42 @@ def test_epochs_are_no_steps(records: Any) -> None:
     assert [save.next_step for save in order.saves][1:] == [21, 31, 41, 51, 61]
 
 
+@pytest.mark.parametrize("uses_ticks", [True, False])
+@pytest.mark.parametrize(("first_step", "last_step"), [(1, 20), (0, 19), (1, 30), (0, 29), (5, 20)])
+@pytest.mark.parametrize("is_global", [True, False])
+def test_step_lines_that_begin_anew_in_each_epoch(
+    uses_ticks: bool,  # noqa: FBT001 - a parameter of a test
+    first_step: int,
+    last_step: int,
+    is_global: bool,  # noqa: FBT001 - a parameter of a test
+    records: Any,
+) -> None:
+    """`epoch 2 step 3/20` is not of the clock of `saved step 30`, nor of `saved epoch 2`: no number follows a save."""
+    acks = tuple(replace(ack, step=ack.step if is_global else ack.save) for ack in records.acknowledgements(1, 6))
+    reference = with_first_run(records, first_step=first_step, last_step=last_step, acknowledgements=acks)
+    order = order_of(replace(reference, profile=replace(reference.profile, uses_ticks=uses_ticks)))
+    assert [save.next_step for save in (order.start, *order.saves)] == [None] * 7
+    assert [save.ticks_before for save in order.saves] == [10, 20, 30, 40, 50, 60]
+
+
+def test_a_few_lines_in_each_epoch(records: Any) -> None:
+    """Lines 30, 60, 90 of 100 in two epochs look like a stride; `saved step 120` shows that they are none."""
+    acks = tuple(replace(ack, step=ack.save * 40) for ack in records.acknowledgements(1, 5))
+    reference = with_first_run(records, first_step=30, last_step=90, acknowledgements=acks)
+    order = order_of(replace(reference, profile=replace(reference.profile, uses_ticks=False, total_steps=6)))
+    assert {save.next_step for save in order.saves} == {None}
+
+
+@pytest.mark.parametrize(
+    ("first_step", "last_step", "total"), [(1, 60, 60), (0, 59, 60), (10, 60, 6), (0, 50, 6), (1, 60, 61), (7, 60, 20)]
+)
+def test_step_lines_without_ticks_are_one_clock(first_step: int, last_step: int, total: int, records: Any) -> None:
+    """One line a step, one in ten, one too many, now and then: the number after a save is known."""
+    reference = with_first_run(records, first_step=first_step, last_step=last_step)
+    order = order_of(replace(reference, profile=replace(reference.profile, uses_ticks=False, total_steps=total)))
+    assert None not in [save.next_step for save in order.saves]
+
+
 def test_a_background_writer_begins_late(records: Any) -> None:
     """The printed step says what is in the file, not the count when the writer came to write it."""
     reference = records.reference()

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from chaos.checks import ALL_CHECKS
 from chaos.model import (
+    Acknowledgement,
     CheckName,
     CheckResult,
     CheckStatus,
@@ -168,6 +169,120 @@ def test_a_start_from_zero_after_a_total_loss(records: Any) -> None:
 def test_a_start_from_zero_before_any_save_is_right(records: Any) -> None:
     """Where nothing was acknowledged and nothing is there, 0 is where to start: nothing to judge."""
     assert run(CheckName.LOST_WORK, records, records.lineage(4, 0)).status is CheckStatus.NOT_RUN
+
+
+# --- lost_work by content ---------------------------------------------------------------------------
+
+
+def written_again(records: Any, first: int, last: int, *, at: int) -> tuple[Acknowledgement, ...]:
+    """Return the acknowledgements of saves that a life made, each file with a time of its own (from `at`)."""
+    acks = records.acknowledgements(first, last)
+    return tuple(
+        replace(ack, files=(replace(ack.files[0], modified_ns=at + n), *ack.files[1:])) for n, ack in enumerate(acks)
+    )
+
+
+def silent(records: Any, found: int, made: int, **changes: Any) -> Outcome:
+    """Return a lineage that shows no step; save `found` was there, and the second life makes `made` first."""
+    shown = {"first_step": None, "last_step": None, "steps": 0, "has_probe": False, "saves": 7 - made}
+    acks = written_again(records, made, 6, at=1)
+    outcome = records.altered(records.lineage(4, found), 0, first_step=None, last_step=None, steps=0)
+    outcome = records.altered(outcome, -1, **{**shown, "acknowledgements": acks, **changes})
+    assert isinstance(outcome, Outcome)
+    return outcome
+
+
+KILLED = {"end": LifeEnd.STRUCK, "exit_status": None, "signal": 9}
+
+
+@pytest.mark.parametrize("profile", [{"has_steps": False, "uses_ticks": False, "total_steps": 0}, {}])
+@pytest.mark.parametrize("changes", [{}, KILLED])
+@pytest.mark.parametrize(
+    ("found", "made", "expected"),
+    [
+        (3, 1, CheckStatus.FAILED),
+        (3, 2, CheckStatus.FAILED),
+        (3, 3, CheckStatus.NOT_RUN),
+        (3, 4, CheckStatus.PASSED),
+        (3, 5, CheckStatus.NOT_RUN),
+        (1, 1, CheckStatus.NOT_RUN),
+    ],
+)
+def test_work_is_lost_without_a_word(
+    profile: dict[str, Any], changes: dict[str, Any], found: int, made: int, expected: CheckStatus, records: Any
+) -> None:
+    """The first save tells, for lives that end and for killed ones; the newest one again may be a save at the start."""
+    if made > found + 1:
+        changes = {**changes, **KILLED}  # a save was skipped, which only the content shows
+    reference = records.reference(profile=replace(records.reference().profile, **profile))
+    outcome = silent(records, found, made, **changes)
+    assert ALL_CHECKS[CheckName.LOST_WORK](reference, (outcome,), records.target).status is expected
+
+
+def test_the_detail_names_the_save_that_was_made_again(records: Any) -> None:
+    """Without numbers, this is what shows the loss."""
+    detail = only(run(CheckName.LOST_WORK, records, silent(records, 3, 2)))
+    assert "made save 2 of the reference first" in detail
+    assert "save 3 of the reference" in detail
+
+
+def test_what_was_found_was_not_made(records: Any) -> None:
+    """Files of the life before, also linked to another name, are not of this life; a new time says written again."""
+    old = replace(records.checkpoints(1)[0], modified_ns=5)
+    new = replace(records.checkpoints(2)[0], path="ck2.pt", modified_ns=6)
+    for added, expected in (
+        ((replace(old, path="ck.prev.pt"), new), CheckStatus.NOT_RUN),
+        ((replace(old, modified_ns=7), new), CheckStatus.FAILED),
+        ((replace(old, modified_ns=7), records.file("ck3.pt", "content3")), CheckStatus.PASSED),
+        ((replace(old, modified_ns=7), records.file("ck3.pt", "unknown")), CheckStatus.NOT_RUN),
+    ):
+        acks = (replace(records.acknowledgement(1), files=added),)
+        outcome = silent(records, 2, 3, acknowledgements=acks, **KILLED)
+        outcome = records.altered(outcome, 0, crash_state=(old, new))
+        assert run(CheckName.LOST_WORK, records, outcome).status is expected
+
+
+def test_what_is_saved_before_the_first_step_says_nothing(records: Any) -> None:
+    """A target that shows steps and saves what it has loaded: what it saves after its first step counts."""
+    again = replace(written_again(records, 2, 2, at=1)[0], save=0)
+    outcome = silent(records, 3, 4, acknowledgements=(again, *written_again(records, 4, 6, at=2)))
+    assert run(CheckName.LOST_WORK, records, outcome).status is CheckStatus.PASSED
+
+
+def test_saves_of_equal_content_are_not_judged(records: Any) -> None:
+    """The reference's save 3 has the content of save 1 again: to make that says nothing about where a life began."""
+    states = ["content1", "content2", "content1", "content4"]
+    acks = tuple(
+        replace(records.acknowledgement(n), files=(records.file("ck.pt", digest),))
+        for n, digest in enumerate(states, 1)
+    )
+    reference = records.reference()
+    first = records.altered(reference.outcomes[0], 0, acknowledgements=acks, crash_state=acks[-1].files)
+    reference = replace(reference, outcomes=(first, first))
+    outcome = silent(records, 2, 3, acknowledgements=(replace(acks[2], save=1),), **KILLED)
+    assert ALL_CHECKS[CheckName.LOST_WORK](reference, (outcome,), records.target).status is CheckStatus.NOT_RUN
+
+
+@pytest.mark.parametrize(
+    ("first_step", "made", "expected"),
+    [
+        (3, 2, CheckStatus.FAILED),
+        (3, 3, CheckStatus.FAILED),
+        (3, 4, CheckStatus.PASSED),
+        (3, None, CheckStatus.NOT_RUN),
+        (2, None, CheckStatus.FAILED),
+        (4, None, CheckStatus.PASSED),
+    ],
+)
+def test_lines_alone_with_a_save_each_step(
+    first_step: int, made: int | None, expected: CheckStatus, records: Any
+) -> None:
+    """Save 3 is whole and a line names step 3: the life did that step again only if it made that save again."""
+    reference = with_a_save_each_step(records)
+    reference = replace(reference, profile=replace(reference.profile, uses_ticks=False))
+    acks = written_again(records, made, 6, at=1) if made else ()
+    outcome = silent(records, 3, 4, first_step=first_step, last_step=6, steps=7 - first_step, acknowledgements=acks)
+    assert ALL_CHECKS[CheckName.LOST_WORK](reference, (outcome,), records.target).status is expected
 
 
 def test_unknown_content_is_not_judged(records: Any) -> None:

@@ -104,6 +104,29 @@ def test_survival_does_not_judge_unknown_formats(records: Any) -> None:
     assert run(CheckName.NO_VALID_CHECKPOINT, records, bad).status is CheckStatus.NOT_RUN
 
 
+@pytest.mark.parametrize(("in_control", "status"), [(False, CheckStatus.NOT_RUN), (None, CheckStatus.FAILED)])
+def test_survival_asks_no_more_than_the_control_has(
+    in_control: bool | None,  # noqa: FBT001 - a parameter of a test
+    status: CheckStatus,
+    records: Any,
+) -> None:
+    """What looks damaged without any kill is not judged; of an unknown format an empty file still is no checkpoint."""
+    odd = (records.file("ck.pt", "odd", is_whole=in_control),)
+    acks = tuple(replace(ack, files=odd) for ack in records.acknowledgements(1, 6))
+    control = records.altered(records.control(), 0, acknowledgements=acks, crash_state=(*odd, records.final()))
+    empty = records.file("ck.pt", "", is_whole=False, reason="it is empty", size_bytes=0)
+    bad = records.altered(records.lineage(4, 2), 0, crash_state=(empty,))
+    result = run(CheckName.NO_VALID_CHECKPOINT, records, bad, outcomes=(control, control))
+    assert result.status is status
+
+
+def test_survival_judges_a_file_that_the_control_does_not_have(records: Any) -> None:
+    """A torn temporary that alone is left is no checkpoint, whatever the control leaves."""
+    torn = records.file("ck.new.pt", "torn", is_whole=False)
+    bad = records.altered(records.lineage(4, 2), 0, crash_state=(torn,))
+    assert run(CheckName.NO_VALID_CHECKPOINT, records, bad).status is CheckStatus.FAILED
+
+
 def test_survival_ignores_kills_without_evidence(records: Any) -> None:
     """What was not proven to be our kill is not judged as one."""
     life = records.killed(1, 0, 2, evidence=None, crash_state=())
@@ -236,6 +259,15 @@ def test_files_that_are_no_leak(names: Any, records: Any) -> None:
     """Logs of each life, and names that are written over, do not grow without end."""
     outcomes = with_leftovers(records, names)
     assert run(CheckName.LEAKED_FILES, records, *outcomes).status is CheckStatus.PASSED
+
+
+def test_ignored_files_are_no_leak(records: Any) -> None:
+    """The globs of `ignore` mean what they mean for roles: `**` is any depth, a bare name any folder."""
+    outcomes = with_leftovers(records, lambda kills: [f"a/b/tmp.{n}" for n in range(kills)])
+    check = ALL_CHECKS[CheckName.LEAKED_FILES]
+    for glob, status in (("a/**/tmp.*", "passed"), ("tmp.*", "passed"), ("a", "passed"), ("a/tmp.*", "failed")):
+        target = replace(records.target, ignore=(glob,))
+        assert check(records.reference(), outcomes, target).status == status, glob
 
 
 def test_leaks_need_a_control_and_many_kills(records: Any) -> None:

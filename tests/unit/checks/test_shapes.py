@@ -70,6 +70,51 @@ def test_an_older_save_that_is_complete_is_the_newest(records: Any) -> None:
     assert newest.ordinal == 2
 
 
+def shards(records: Any, left: int, right: int) -> tuple[FileState, ...]:
+    """Return the shards of two ranks, which have equal content after the same save; 0 is a missing one."""
+    return tuple(records.file(f"ck_rank{rank}.pt", f"both{save}") for rank, save in enumerate((left, right)) if save)
+
+
+def with_shards(records: Any) -> Reference:
+    """Return a reference that saves a shard for each of two ranks."""
+    acks = tuple(replace(ack, files=shards(records, ack.save, ack.save)) for ack in records.acknowledgements(1, 6))
+    return with_first_run(records, acknowledgements=acks, crash_state=shards(records, 6, 6))
+
+
+@pytest.mark.parametrize(("left", "right", "newest"), [(1, 0, None), (2, 1, None), (2, 2, 2)])
+def test_equal_shards_are_all_needed(left: int, right: int, newest: int | None, records: Any) -> None:
+    """A save of two ranks is there only with both shards, though they have the same content."""
+    found = order_of(with_shards(records)).newest_save(shards(records, left, right))
+    assert (found and found.ordinal) == newest
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"), [((2, 2), PASSED), ((3, 2), PASSED), ((0, 2), FAILED), ((1, 2), FAILED)]
+)
+def test_each_equal_shard_of_an_acknowledged_save_is_kept(
+    state: tuple[int, int], expected: CheckStatus, records: Any
+) -> None:
+    """A shard that is gone is not made good by the other rank's, whose content is the same."""
+    acks = tuple(replace(ack, files=shards(records, ack.save, ack.save)) for ack in records.acknowledgements(1, 2))
+    life = records.killed(1, 0, 2, acknowledgements=acks, crash_state=shards(records, *state))
+    outcome = records.outcome(4, TrialKind.FAULTED, life)
+    assert status(CheckName.ACKNOWLEDGED_LOST, records, with_shards(records), outcome) is expected
+
+
+def test_a_copy_under_another_name_is_needed_once(records: Any) -> None:
+    """`latest.pt` beside `ck_10.pt` with the same content is no second part of a save."""
+    acks = tuple(
+        replace(
+            ack, files=(records.file(f"ck_{ack.step}.pt", f"x{ack.save}"), records.file("ck_last.pt", f"x{ack.save}"))
+        )
+        for ack in records.acknowledgements(1, 6)
+    )
+    order = order_of(with_first_run(records, acknowledgements=acks, crash_state=acks[-1].files))
+    newest = order.newest_save((records.file("ck_30.pt", "x3"), records.file("ck_last.pt", "torn", is_whole=False)))
+    assert newest is not None
+    assert newest.ordinal == 3
+
+
 # --- content that the reference never wrote ---------------------------------------------------------------
 
 
@@ -149,8 +194,8 @@ def test_a_silent_start_from_zero_without_step_lines(steps: int, expected: Check
 
 
 def test_a_life_that_shows_nothing_is_not_judged(records: Any) -> None:
-    """Killed, failed, or without a probe, and no step line: nobody can tell where it began."""
-    silent = {"first_step": None, "last_step": None, "steps": 60}
+    """Failed or without a probe, no step line, and no save: nobody can tell where it began."""
+    silent = {"first_step": None, "last_step": None, "steps": 60, "acknowledgements": ()}
     for changes in ({"exit_status": 1}, {"end": LifeEnd.DEADLINE, "exit_status": None}, {"has_probe": False}):
         outcome = records.altered(records.lineage(4, 2), 1, **silent, **changes)
         assert status(CheckName.LOST_WORK, records, records.reference(), outcome) is NOT_RUN
@@ -214,6 +259,8 @@ def test_the_sum_needs_a_known_start_and_a_clock(digest: str, records: Any) -> N
 
 def test_counterparts(records: Any) -> None:
     """By path first; by key only where that is beyond doubt; never across roles."""
+    ten: FileState
+    twenty: FileState
     ten, twenty = (records.file(f"m-{n}.pt", "x", FileRole.FINAL, key="m-{step}.pt") for n in (10, 20))
     other = records.file("m-20.pt", "x", FileRole.CHECKPOINT, key="m-{step}.pt")
     assert counterpart(twenty, (ten, twenty)) is twenty
