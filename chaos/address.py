@@ -93,6 +93,7 @@ class _Save:
         self.context = _Context()
         self.writers: set[int] = set()
         self.last_writer = -1
+        self.has_content = False
 
 
 class Locator:
@@ -168,6 +169,7 @@ class Locator:
         if self._save:
             self._save.writers.add(operation.thread)
             self._save.last_writer = operation.thread
+            self._save.has_content |= operation.call in DATA_WRITES or operation.call in PUTS
         return Located(
             address=self._address(named.key, operation.call, in_save=self.is_in_save, creates=creates),
             phase=self._phase(in_save=self.is_in_save),
@@ -254,7 +256,9 @@ class Locator:
     def _begins_save(self, call: str, named: NamedFile, *, creates: bool) -> bool:
         """Tell whether this is the first operation of a save."""
         if self._save:
-            is_again = named.opens_save and self._save.begun_by == (named.key, call, creates)
+            # `mkstemp` makes an empty file, and the writer then opens it anew: that is one save still.
+            has_content = self._save.has_content
+            is_again = has_content and named.opens_save and self._save.begun_by == (named.key, call, creates)
             return is_again and not self._profile.prints_acknowledgements
         is_change = named.opens_save and not any(word in call for word in _METADATA)
         return is_change and (self._steps > 0 or not self._profile.has_steps)

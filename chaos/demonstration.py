@@ -37,7 +37,7 @@ class _Stage:
         self.name = name
         scenario = load_scenario(name)
         settings = resolve_settings(SettingsLayer(kills=1, seed=0), scenario)
-        self.folder, self._started = start_run(root, scenario, settings)
+        self.folder, self._started = start_run(root, scenario, settings, is_latest=False)
         with open_run(self.folder) as (journal, _):
             journal.append(self._started)
             self.recorded = self._campaign(journal).learn()

@@ -64,7 +64,7 @@ def run_campaign(asked: Asked, progress: TextIO) -> int:
 def conduct(asked: Asked, progress: TextIO) -> tuple[Path, Judged]:
     """Run a whole campaign and judge it; return its folder and what came of it."""
     scenario, settings = settle(asked)
-    folder, started = start_run(asked.root, scenario, settings)
+    folder, started = start_run(asked.root, scenario, settings, is_latest=False)
     return folder, _carry_on(folder, started, settings, progress)
 
 
@@ -114,6 +114,8 @@ def _carry_on(folder: Path, started: CampaignStarted | None, settings: Settings,
     observer = Progress(progress)
     with open_run(folder) as (journal, recorded):
         events: tuple[Event, ...] = recorded
+        for event in recorded:
+            observer.remember(event)
         if started is not None:
             journal.append(started)
             observer.handle(started)
@@ -151,9 +153,10 @@ def dry_run(asked: Asked, progress: TextIO) -> int:
     scenario, settings = settle(asked)
     folder, started = start_run(asked.root, scenario, settings)
     with open_run(folder) as (journal, _):
+        observer = Progress(progress)
         journal.append(started)
-        Progress(progress).handle(started)
-        recorded, trials = Campaign(folder, journal, (started,), Progress(progress).handle).plan()
+        observer.handle(started)
+        recorded, trials = Campaign(folder, journal, (started,), observer.handle).plan()
         journal.append(CampaignEnded(elapsed_s=0.0, causes=("this was a dry run: only the canary was killed",)))
     planned = _cost(started, recorded, trials, folder)
     if asked.is_json:

@@ -50,6 +50,7 @@ def build_reference(
     profile = learn(target, *logs)
     states = [{state.path: state for state in outcome.lives[-1].crash_state} for outcome in outcomes]
     _require_files(target, states[0])
+    _require_whole(states[0])
     comparison = _Comparison(FileNames(target, profile), examiner)
     comparison.compare([(folder / "out", files) for folder, files in zip(folders, states, strict=True)])
     final = _final_states(folders[0] / "out", states[0], comparison, examiner)
@@ -94,6 +95,15 @@ def _require_files(target: Target, states: dict[str, FileState]) -> None:
             there = ", ".join(sorted(states)) or "none that is watched"
             message = f"an uninterrupted run left no file that matches {option} {named} (files there: {there})"
             raise InconclusiveError(message, hint="does the target save into {out}? Correct the glob or the command.")
+
+
+def _require_whole(states: dict[str, FileState]) -> None:
+    """Stop where every checkpoint of an uninterrupted run is called damaged: then no kill could show anything."""
+    checkpoints = [state for _, state in sorted(states.items()) if state.role is FileRole.CHECKPOINT]
+    if checkpoints and all(state.is_whole is False for state in checkpoints):
+        first = checkpoints[0]
+        message = f"an uninterrupted run's own checkpoint is called damaged ({first.path}: {first.reason})"
+        raise InconclusiveError(message, hint="correct the `verify` command, or give one for a format of your own")
 
 
 class _Comparison:

@@ -39,8 +39,13 @@ class Environment(Record, kw_only=True):
     packages: dict[str, str]
 
 
-def start_run(root: Path, scenario: Scenario, settings: Settings) -> tuple[Path, CampaignStarted]:
-    """Make a run's folder below `root` with everything that is known before the first trial."""
+def start_run(
+    root: Path, scenario: Scenario, settings: Settings, *, is_latest: bool = True
+) -> tuple[Path, CampaignStarted]:
+    """Make a run's folder below `root` with everything that is known before the first trial.
+
+    `is_latest` makes `latest` point at it: not for runs that a user did not ask for as such.
+    """
     stamp = dt.datetime.now(tz=dt.UTC).strftime("%Y%m%d-%H%M%S")
     name = f"{stamp}-{secrets.token_hex(2)}"
     folder = root / name
@@ -48,7 +53,8 @@ def start_run(root: Path, scenario: Scenario, settings: Settings) -> tuple[Path,
         (folder / "trials").mkdir(parents=True)
         (folder / "scenario.resolved.toml").write_text(dump_scenario(scenario), encoding="utf-8")
         (folder / "environment.json").write_bytes(msgspec.json.format(msgspec.json.encode(this_environment())))
-        _point_latest_at(root, name)
+        if is_latest:
+            _point_latest_at(root, name)
     except OSError as error:
         message = f"the run folder {folder} cannot be made: {error.strerror}"
         raise HarnessError(message, hint="choose another place with --runs DIR, or free some space") from error

@@ -22,8 +22,9 @@ def check(reference: Reference, outcomes: tuple[Outcome, ...], target: Target) -
         different = [(wanted, found) for wanted, found in files if wanted.digest != found.digest]
         if different:
             violations.append(_violation(outcome, different))
-    reason = "no lineage ended with exit status 0 and left a final file to compare"
-    return conclude(CheckName.SILENT_DIVERGENCE, sum(len(files) for _, files in pairs), violations, reason)
+    interrupted = [files for outcome, files in pairs if any(landed_kills((outcome,)))]
+    reason = "no interrupted lineage ended with exit status 0 and left a final file to compare"
+    return conclude(CheckName.SILENT_DIVERGENCE, sum(map(len, interrupted)), violations, reason)
 
 
 def _pairs(reference: Reference, outcome: Outcome) -> list[tuple[FileState, FileState]]:

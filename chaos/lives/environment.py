@@ -25,7 +25,6 @@ _OFFLINE: Final = {
     "SWANLAB_MODE": "offline",
 }
 _PRIVATE_FOLDERS: Final = {
-    "TMPDIR": "tmp",
     "XDG_CACHE_HOME": "cache",
     "TORCHINDUCTOR_CACHE_DIR": "inductor",
     "TRITON_CACHE_DIR": "triton",
@@ -42,11 +41,18 @@ def free_port() -> int:
 
 
 def life_environment(
-    base: Mapping[str, str], extra: Mapping[str, str], *, hash_seed: int, scratch: Path, ticks: Path | None
+    base: Mapping[str, str],
+    extra: Mapping[str, str],
+    *,
+    hash_seed: int,
+    scratch: Path,
+    temporary: Path,
+    ticks: Path | None,
 ) -> dict[str, str]:
     """Return the environment of a life: `base`, then what the harness sets, then the target's own `extra`.
 
-    `scratch` gets one folder for each variable that names a temporary or cache folder; it must exist. `ticks` is where
+    `scratch` gets one folder for each variable that names a cache folder; it must exist. `temporary` becomes TMPDIR:
+    its path must be short, since worker processes make sockets there, whose paths may have 107 bytes. `ticks` is where
     the probe reports.
     """
     environment = dict(base)
@@ -55,6 +61,7 @@ def life_environment(
         folder = scratch / name
         folder.mkdir(exist_ok=True)
         environment[variable] = str(folder)
+    environment["TMPDIR"] = str(temporary)
     environment["PYTHONUNBUFFERED"] = "1"
     environment["PYTHONHASHSEED"] = str(hash_seed)
     environment["MASTER_PORT"] = str(free_port())

@@ -192,6 +192,10 @@ def main() -> None:
     theirs.close()
     _listeners = socket.recv_fds(mine, 4096, 1)  # kept open until this process ends
     Guardian(channel, root).run()
+    if config["temporary"]:
+        import shutil  # only now: its import would delay every start
+
+        shutil.rmtree(config["temporary"], ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,14 @@ from chaos.intercept.syscalls import this_machine
 from chaos.lives.environment import find_executable, life_environment
 from chaos.lives.order import GRACE_S, Order
 from chaos.lives.process import LaunchPlan, LifeProcess, exit_of
-from chaos.lives.request import LifeRequest, LifeResult, output_tail, prepare_folder, write_log
+from chaos.lives.request import (
+    LifeRequest,
+    LifeResult,
+    make_temporary,
+    output_tail,
+    prepare_folder,
+    write_log,
+)
 from chaos.lives.watch import Watch, tear_within
 from chaos.model import Evidence, FileState, LifeEnd, LifeRecord
 from chaos.states.snapshot import Photographer
@@ -25,13 +32,21 @@ ORPHAN_GRACE_S: Final = 5.0
 _POLL_S: Final = 0.2
 
 
-def launch_plan(request: LifeRequest, sinks: Sinks, *, program: str) -> LaunchPlan:
-    """Say how the target is started; `program` is the seccomp program in hexadecimal, or empty."""
+def launch_plan(request: LifeRequest, sinks: Sinks, temporary: Path, *, program: str) -> LaunchPlan:
+    """Say how the target is started; `program` is the seccomp program in hexadecimal, or empty.
+
+    `temporary` is the life's TMPDIR; the guardian removes it when the life is over.
+    """
     target = request.target
     cwd = target.cwd or str(Path.cwd())
     extra = {name: value.replace("{out}", request.out) for name, value in target.env.items()}
     environment = life_environment(
-        os.environ, extra, hash_seed=request.hash_seed, scratch=Path(request.folder) / "scratch", ticks=sinks.ticks
+        os.environ,
+        extra,
+        hash_seed=request.hash_seed,
+        scratch=Path(request.folder) / "scratch",
+        temporary=temporary,
+        ticks=sinks.ticks,
     )
     command = tuple(word.replace("{out}", request.out) for word in request.command)
     return LaunchPlan(
@@ -39,6 +54,7 @@ def launch_plan(request: LifeRequest, sinks: Sinks, *, program: str) -> LaunchPl
         command=command,
         env=environment,
         cwd=cwd.replace("{out}", request.out),
+        temporary=str(temporary),
         stdout=str(sinks.stdout),
         stderr=str(sinks.stderr),
         filter=program,
@@ -50,14 +66,15 @@ def run_intercepted(request: LifeRequest, photographer: Photographer) -> LifeRes
     """Run one life to its end, its crash point or its deadline; nothing of it runs when this returns."""
     sinks = prepare_folder(request)
     started = time.monotonic()
-    plan = launch_plan(request, sinks, program=build_filter(this_machine()).hex())
+    temporary = make_temporary()
+    plan = launch_plan(request, sinks, temporary, program=build_filter(this_machine()).hex())
     with LifeProcess(plan) as process:
         session = Session(
             process.listener_fd,
             root_pid=process.root_pid,
             out=Path(request.out),
             sinks=sinks,
-            private=(Path(request.folder),),
+            private=(Path(request.folder), temporary),
             is_killable_only=process.is_killable_only,
         )
         try:

@@ -18,7 +18,14 @@ from chaos.intercept.pending import Sinks
 from chaos.intercept.spelling import spell
 from chaos.lives.intercepted import ORPHAN_GRACE_S, launch_plan
 from chaos.lives.process import LifeProcess, exit_of
-from chaos.lives.request import LifeRequest, LifeResult, output_tail, prepare_folder, write_log
+from chaos.lives.request import (
+    LifeRequest,
+    LifeResult,
+    make_temporary,
+    output_tail,
+    prepare_folder,
+    write_log,
+)
 from chaos.lives.watch import Watch
 from chaos.model import TEXT_LIMIT_CHARACTERS, Evidence, LifeEnd, LifeRecord, Operation, OperationKind
 from chaos.states.snapshot import Photographer
@@ -31,7 +38,7 @@ def run_polled(request: LifeRequest, photographer: Photographer) -> LifeResult:
     """Run one life to its end, near its crash point, or to its deadline; nothing of it runs when this returns."""
     sinks = prepare_folder(request)
     started = time.monotonic()
-    with LifeProcess(launch_plan(request, sinks, program="")) as process:
+    with LifeProcess(launch_plan(request, sinks, make_temporary(), program="")) as process:
         life = _PolledLife(request, process, sinks, photographer)
         life.run(started + request.deadline_s)
         return life.result(time.monotonic() - started)

@@ -31,7 +31,10 @@ _PR_SET_CHILD_SUBREAPER: Final = 36
 
 
 class LaunchPlan(Record, kw_only=True):
-    """What the guardian is told: everything is absolute; `filter` is the seccomp program in hexadecimal, or empty."""
+    """What the guardian is told: everything is absolute; `filter` is the seccomp program in hexadecimal, or empty.
+
+    The guardian removes the folder `temporary` at its end.
+    """
 
     executable: str
     command: tuple[str, ...]
@@ -41,6 +44,7 @@ class LaunchPlan(Record, kw_only=True):
     stderr: str
     filter: str
     seccomp: int
+    temporary: str = ""
     umask: int = 0o022
 
 

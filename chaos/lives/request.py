@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import msgspec
@@ -50,6 +51,15 @@ def prepare_folder(request: LifeRequest) -> Sinks:
         message = f"the run folder cannot be written: {error.strerror}: {error.filename}"
         raise HarnessError(message, hint="choose another place with --runs DIR, or free some space") from error
     return sinks
+
+
+def make_temporary() -> Path:
+    """Make a life's TMPDIR, by a short path; HarnessError where that is not possible."""
+    try:
+        return Path(tempfile.mkdtemp(prefix="9l-"))
+    except OSError as error:
+        message = f"no temporary folder can be made: {error.strerror}"
+        raise HarnessError(message, hint="free some space, or set TMPDIR to another place (a short path)") from error
 
 
 def write_log(folder: Path, log: tuple[Operation, ...]) -> None:

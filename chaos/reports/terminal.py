@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, TextIO
 
 from chaos.checks.lineage import is_completed
+from chaos.checks.severity import severity_of
 from chaos.journal import (
     CampaignEnded,
     CampaignStarted,
@@ -74,6 +75,14 @@ class Progress:
         """Print what a reader wants to know of one event."""
         for line in self._lines(event):
             print(line, file=self._stream, flush=True)
+
+    def remember(self, event: Event) -> None:
+        """Count an event of an earlier sitting; only what was asked is printed again, with the seed."""
+        if isinstance(event, CampaignStarted):
+            self.handle(event)
+        else:
+            for _ in self._lines(event):
+                pass
 
     def _lines(self, event: Event) -> Iterator[str]:
         """Yield the lines for one event."""
@@ -184,9 +193,12 @@ def _head(result: Result, width: int) -> Iterator[Line]:
     reference = result.reference
     names = f" ({', '.join(reference.differing_tensors)})" if reference.differing_tensors else ""
     same = "the same bits" if reference.deterministic else f"DIFFERENT bits{names}"
+    has_run = reference.seconds > 0
     facts = (
         f"{reference.total_steps} steps and {reference.num_saves} saves in {reference.seconds:.1f} s; "
         f"two uninterrupted runs ended with {same}; digest of the final files {reference.final_digest or 'unknown'}"
+        if has_run
+        else "none: see what is not proven"
     )
     yield from _labelled("reference", facts, width)
     for key, left_out in reference.varying_leaves.items():
@@ -230,7 +242,9 @@ def _checks(result: Result, width: int) -> Iterator[Line]:
     for name, status in result.checks.items():
         rule = EXPLANATIONS[name].rule
         text = f"{name}: {rule}" if status is not CheckStatus.NOT_RUN else f"{name}: {result.not_run.get(name, rule)}"
-        yield from _labelled(_STATUS_WORD[status], text, width, _STATUS_STYLE[status])
+        is_warning = status is CheckStatus.FAILED and severity_of(name) is Severity.WARNING
+        word = "warning" if is_warning else _STATUS_WORD[status]
+        yield from _labelled(word, text, width, "yellow" if is_warning else _STATUS_STYLE[status])
 
 
 def _findings(result: Result, width: int) -> Iterator[Line]:
@@ -310,11 +324,14 @@ def _meaning(result: Result) -> str:
     """Say what the verdict means in one sentence."""
     if result.verdict is Verdict.FAIL:
         return "At least one rule was seen broken; each finding above ends with the command that shows it again."
+    if result.verdict is Verdict.INCONCLUSIVE and not result.kills_landed:
+        return "Nothing was tested: no kill has landed. See what is not proven."
     if result.verdict is Verdict.INCONCLUSIVE:
         return "No error was found, but not everything that was asked for could be shown: see what is not proven."
     passed = [name for name, status in result.checks.items() if status is CheckStatus.PASSED]
     proven = f"{result.kills_landed} kills landed, and {len(passed)} of {len(result.checks)} checks passed"
-    rest = "; the others were not run" if len(passed) < len(result.checks) else ""
+    not_run = [name for name, status in result.checks.items() if status is CheckStatus.NOT_RUN]
+    rest = f"; {len(not_run)} were not run" if not_run else ""
     warned = "; there are warnings" if result.findings else ""
     same = "; every interrupted run ended with the same bits" if CheckName.SILENT_DIVERGENCE in passed else ""
     return f"{proven}{rest}{same}{warned}."

@@ -32,6 +32,7 @@ class Case(NamedTuple):
 CORRECT = (
     Case("atomic", seeds=(1, 2)),
     Case("silent"),
+    Case("mkstemp_silent", seeds=(1, 2)),
     Case("sparse_lines"),
     Case("zero_based"),
     Case("progress_bar"),

@@ -345,3 +345,15 @@ def test_addresses_are_unique_and_phases_follow_from_them(
     assert all((where.address.save > 0) is (where.phase is Phase.SAVE) for where in located if where.address)
     begun = [where.phase for where in located if where.phase in {Phase.STARTUP, Phase.RECOVERY}]
     assert set(begun) <= {Phase.STARTUP if is_first_life else Phase.RECOVERY}
+
+
+def test_an_empty_temporary_file_is_part_of_its_save() -> None:
+    """`mkstemp` makes the file and the writer opens it anew: one save; the same again after content is one more."""
+    save = (
+        file("openat", "c.tmp", creates=True),
+        file("openat", "c.tmp", creates=True),
+        file("write", "c.tmp"),
+        file("rename", "c.tmp", "c.pt", creates=True),
+    )
+    located = locate(TICKING, tick(), *save, *save)
+    assert [where.address.save for where in located[1:] if where.address] == [1, 1, 1, 1, 2, 2, 2, 2]
