@@ -19,9 +19,9 @@ from chaos.lives.process import LaunchPlan, LifeProcess, exit_of
 from chaos.lives.request import (
     LifeRequest,
     LifeResult,
-    make_temporary,
     output_tail,
     prepare_folder,
+    temporary_folder,
     write_log,
 )
 from chaos.lives.watch import Watch, tear_within
@@ -66,23 +66,23 @@ def run_intercepted(request: LifeRequest, photographer: Photographer) -> LifeRes
     """Run one life to its end, its crash point or its deadline; nothing of it runs when this returns."""
     sinks = prepare_folder(request)
     started = time.monotonic()
-    temporary = make_temporary()
-    plan = launch_plan(request, sinks, temporary, program=build_filter(this_machine()).hex())
-    with LifeProcess(plan) as process:
-        session = Session(
-            process.listener_fd,
-            root_pid=process.root_pid,
-            out=Path(request.out),
-            sinks=sinks,
-            private=(Path(request.folder), temporary),
-            is_killable_only=process.is_killable_only,
-        )
-        try:
-            life = InterceptedLife(request, process, session, photographer.checkpoints)
-            life.run(started + request.deadline_s)
-            return life.result(photographer, sinks, time.monotonic() - started)
-        finally:
-            session.close()
+    with temporary_folder() as temporary:
+        plan = launch_plan(request, sinks, temporary, program=build_filter(this_machine()).hex())
+        with LifeProcess(plan) as process:
+            session = Session(
+                process.listener_fd,
+                root_pid=process.root_pid,
+                out=Path(request.out),
+                sinks=sinks,
+                private=(Path(request.folder), temporary),
+                is_killable_only=process.is_killable_only,
+            )
+            try:
+                life = InterceptedLife(request, process, session, photographer.checkpoints)
+                life.run(started + request.deadline_s)
+                return life.result(photographer, sinks, time.monotonic() - started)
+            finally:
+                session.close()
 
 
 class InterceptedLife:

@@ -21,9 +21,9 @@ from chaos.lives.process import LifeProcess, exit_of
 from chaos.lives.request import (
     LifeRequest,
     LifeResult,
-    make_temporary,
     output_tail,
     prepare_folder,
+    temporary_folder,
     write_log,
 )
 from chaos.lives.watch import Watch
@@ -38,7 +38,10 @@ def run_polled(request: LifeRequest, photographer: Photographer) -> LifeResult:
     """Run one life to its end, near its crash point, or to its deadline; nothing of it runs when this returns."""
     sinks = prepare_folder(request)
     started = time.monotonic()
-    with LifeProcess(launch_plan(request, sinks, make_temporary(), program="")) as process:
+    with (
+        temporary_folder() as temporary,
+        LifeProcess(launch_plan(request, sinks, temporary, program="")) as process,
+    ):
         life = _PolledLife(request, process, sinks, photographer)
         life.run(started + request.deadline_s)
         return life.result(time.monotonic() - started)
