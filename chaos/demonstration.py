@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
@@ -64,10 +65,11 @@ def demonstrate(root: Path, tell: Callable[[str], None]) -> Demonstration:
     tell("two uninterrupted runs of each trainer first, to know the expected bits …")
     in_place, durable = _Stage("in_place", root), _Stage("durable", root)
     torn = _torn_write(in_place.recorded, "resume.pt")
-    tell("now the kill inside the save that overwrites its only checkpoint …")
-    first = in_place.run(torn)
-    tell("and the same kill inside the durable save …")
-    second = durable.run(_torn_write(durable.recorded, "resume.pt.tmp", like=torn))
+    like = _torn_write(durable.recorded, "resume.pt.tmp", like=torn)
+    tell("now the same kill inside both saves, and the restarts …")
+    with ThreadPoolExecutor(max_workers=2) as both:
+        runs = both.submit(in_place.run, torn), both.submit(durable.run, like)
+        first, second = (run.result() for run in runs)
     is_lost = not any(state.is_whole for state in first.after) and first.restart_status not in (0, None)
     is_kept = any(state.is_whole for state in second.after) and second.restart_status == 0 and second.is_same_bits
     return Demonstration(
