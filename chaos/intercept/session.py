@@ -29,7 +29,8 @@ from chaos.intercept.syscalls import O_APPEND, X32_BIT, this_machine
 from chaos.model import TEXT_LIMIT_CHARACTERS, Operation, OperationKind
 
 _MAKERS: Final = ("openat", "rename", "link", "symlink", "mkdir", "mknod")
-_TEXT_IN_LOG_CHARACTERS: Final = 64 << 20  # of a flood of output, the log keeps no more
+_TEXT_IN_LOG_CHARACTERS: Final = 64 << 20  # beyond that, the log keeps only the text of short writes: lines, no flood
+_SHORT_TEXT_CHARACTERS: Final = 256
 _WORD_BYTES: Final = 64
 _RWF_APPEND: Final = 0x10
 
@@ -179,9 +180,7 @@ class Session:
             word = thread.read_segments(call.segments, _WORD_BYTES).decode("utf-8", "replace")
             kind = OperationKind.TICK if word.startswith("tick") else OperationKind.MARK
             return self._operation(thread, kind, word.strip().partition(" ")[0] or "mark")
-        limit = min(TEXT_LIMIT_CHARACTERS, self._text_left)
-        text = thread.read_segments(call.segments, limit).decode("utf-8", "replace")
-        self._text_left = max(self._text_left - len(text), 0)
+        text = thread.read_segments(call.segments, TEXT_LIMIT_CHARACTERS).decode("utf-8", "replace")
         return self._operation(
             thread, OperationKind.OUTPUT, "write", stream=sink, text=text, size_bytes=call.size_bytes
         )
@@ -251,8 +250,15 @@ class Session:
             self.abandon(pending)
         if not is_answered and not self._is_killable_only:
             self.interrupted_calls += 1
-        self.log.append(pending.operation)
+        self.log.append(self._bounded(pending.operation))
         return is_answered
+
+    def _bounded(self, operation: Operation) -> Operation:
+        """Return what the log keeps of an operation: where output floods, not the text of its long writes."""
+        self._text_left -= len(operation.text)
+        if self._text_left >= 0 or len(operation.text) <= _SHORT_TEXT_CHARACTERS:
+            return operation
+        return msgspec.structs.replace(operation, text="")
 
     def tear(self, pending: Pending, file_offset: int) -> int:
         """Carry out a write only up to `file_offset` and leave the call unanswered; return the bytes written."""

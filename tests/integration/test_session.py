@@ -12,7 +12,7 @@ from chaos.intercept import session
 from chaos.intercept.decode import Call, decode
 from chaos.intercept.memory import TargetGoneError
 from chaos.intercept.syscalls import this_machine
-from chaos.model import LifeEnd
+from chaos.model import LifeEnd, OperationKind
 
 
 def test_every_call_behaves_as_without_interception(lives: Callable[..., Any], tree: Callable[..., Any]) -> None:
@@ -45,3 +45,12 @@ def test_a_thread_that_cannot_be_looked_into_is_let_run(
     record = lives("saver.py", "main").run(deadline_s=10).record
     assert (record.end, record.exit_status) == (LifeEnd.EXITED, 0)
     assert record.foreign_calls == 6
+
+
+def test_a_flood_of_output_hides_no_step(lives: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the log keeps no more long texts, what is printed is still read, and short lines are kept."""
+    monkeypatch.setattr(session, "_TEXT_IN_LOG_CHARACTERS", 5000)
+    result = lives("odd.py", "flood").run()
+    assert (result.record.steps, result.record.last_step) == (3, 3)
+    texts = [len(operation.text) for operation in result.log if operation.kind is OperationKind.OUTPUT]
+    assert texts == [2001, 2001, 0, 0, 7, 7, 7]

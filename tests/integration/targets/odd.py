@@ -32,6 +32,14 @@ def timer():
     sys.exit(1 if interrupted else 0)
 
 
+def flood():
+    """Write long lines and then short ones."""
+    for _ in range(4):
+        os.write(1, b"x" * 2000 + b"\n")
+    for step in range(1, 4):
+        os.write(1, f"step {step}\n".encode())
+
+
 def filtered():
     """Install a filter of one's own (which refuses mkdir), and go on saving."""
     libc = ctypes.CDLL(None, use_errno=True)
