@@ -17,6 +17,7 @@ from typing import Final
 
 import msgspec
 
+from chaos.agreement import chosen_for_repetition, first_disagreement
 from chaos.checkpoints.process import Examiner
 from chaos.checkpoints.weights_only import refused_by_weights_only, torch_files
 from chaos.errors import HarnessError, InconclusiveError
@@ -29,10 +30,12 @@ from chaos.journal import (
     ReferenceRecorded,
     TrialDiscarded,
     TrialFinished,
+    TrialRepeated,
     TrialsPlanned,
 )
 from chaos.learning import plannable_points, recovery_points
 from chaos.lives.request import read_log
+from chaos.lives.starters import MODULES_FILE, warm_plan
 from chaos.model import (
     CrashPoint,
     LifeEnd,
@@ -47,6 +50,7 @@ from chaos.model import (
 from chaos.planners.drawing import draw_schedule
 from chaos.planners.redraw import redraw
 from chaos.references import FIRST_REFERENCE, SECOND_REFERENCE, build_reference
+from chaos.settings import LivesKind
 
 FIRST_FAULTED: Final = 6
 _CONTROL: Final = 3
@@ -82,6 +86,7 @@ class Campaign:
         self._stop_s: float | None = None
         self._max_bytes: int | None = None
         self._keeps_all = False
+        self._is_warm = False
 
     def limit(self, *, budget_s: float | None, max_bytes: int | None, keep: bool) -> None:
         """Bound the campaign in time (from its start) and in bytes written below the run's folder."""
@@ -95,7 +100,9 @@ class Campaign:
             with LocalPool(self._started.jobs) as pool:
                 recorded = self._reference(pool)
                 self._execute(pool, self._companions(recorded), recorded.reference)
-                self._execute(pool, self._schedule(recorded), recorded.reference)
+                schedule = self._schedule(recorded)
+                self._execute(pool, (*self._repetitions(schedule), *schedule), recorded.reference)
+                self._require_agreement(recorded.reference)
                 self._replace_missing(pool, recorded)
         except InconclusiveError as error:
             self._causes.append(str(error))
@@ -119,6 +126,7 @@ class Campaign:
         """Run the target twice without faults, and learn from it."""
         for event in self._events:
             if isinstance(event, ReferenceRecorded):
+                self._choose_lives(pool)
                 return event
         trials = [self._trial(FIRST_REFERENCE, TrialKind.REFERENCE), self._trial(SECOND_REFERENCE, TrialKind.REFERENCE)]
         for trial in trials:
@@ -133,7 +141,19 @@ class Campaign:
         points = plannable_points(self._started.scenario.target, reference.profile, *logs)
         event = ReferenceRecorded(reference=reference, points=points)
         self._record(event)
+        self._choose_lives(pool)
         return event
+
+    def _choose_lives(self, pool: LocalPool) -> None:
+        """Settle how the lives after the references are started: where CUDA is used, fresh, and one at a time."""
+        uses_cuda = warm_plan(self._modules_file()).uses_cuda
+        self._is_warm = self._started.lives is LivesKind.WARM and not uses_cuda
+        if uses_cuda:
+            pool.narrow(1)
+
+    def _modules_file(self) -> Path:
+        """Return where the first reference left what it had imported."""
+        return self.trial_folder(FIRST_REFERENCE).absolute() / "life-01" / MODULES_FILE
 
     def _companions(self, recorded: ReferenceRecorded) -> tuple[Trial, ...]:
         """Return the trials that every campaign has: the canary, the control, and the run that does not save."""
@@ -196,29 +216,56 @@ class Campaign:
     def _execute(self, pool: LocalPool, trials: tuple[Trial, ...], reference: Reference) -> None:
         """Run the trials that have no outcome yet; one that a signal of the target's own spoilt is run again."""
         for _ in range(_DISCARDS):
-            finished = {outcome.trial.number for outcome in self._outcomes()}
-            left = [trial for trial in trials if trial.number not in finished]
+            left = self._unfinished(trials)
             if not left:
                 return
             for outcome in pool.run(self._specs(left, reference)):
                 self._take(outcome)
             if self._is_spent():
                 break
-        finished = {outcome.trial.number for outcome in self._outcomes()}
-        left = [trial for trial in trials if trial.number not in finished]
-        if left:
+        if left := self._unfinished(trials):
             self._causes.append(self._why_not_run(len(left), len(trials)))
+
+    def _unfinished(self, trials: tuple[Trial, ...]) -> list[Trial]:
+        """Return the trials that have no outcome yet."""
+        finished = {outcome.trial.number for outcome in self._outcomes()}
+        repeated = {event.outcome.trial.number for event in self._events if isinstance(event, TrialRepeated)}
+        return [t for t in trials if t.number not in (repeated if t.kind is TrialKind.REPEATED else finished)]
+
+    def _repetitions(self, trials: tuple[Trial, ...]) -> tuple[Trial, ...]:
+        """Return the trials of a warm campaign that are run once more with fresh lives."""
+        if not self._is_warm:
+            return ()
+        chosen = chosen_for_repetition(trials, seed=self._started.seed)
+        return tuple(msgspec.structs.replace(trial, kind=TrialKind.REPEATED) for trial in chosen)
+
+    def _require_agreement(self, reference: Reference) -> None:
+        """Compare the trials that were run with warm and with fresh lives; HarnessError where they disagree."""
+        warm = {outcome.trial.number: outcome for outcome in self._outcomes()}
+        for event in self._events:
+            if isinstance(event, TrialRepeated) and event.outcome.trial.number in warm:
+                found = first_disagreement(warm[event.outcome.trial.number], event.outcome, reference)
+                if found is not None:
+                    hint = "use --lives fresh; please report this, with the run folder"
+                    raise HarnessError(str(found), hint=hint)
 
     def _specs(self, trials: list[Trial], reference: Reference) -> Iterator[tuple[TrialSpec, Path]]:
         """Yield specifications until a bound is reached."""
         for trial in trials:
             if self._is_spent():
                 return
-            self._forget(trial.number)
-            yield self.spec(trial, reference), self.trial_folder(trial.number)
+            is_repeated = trial.kind is TrialKind.REPEATED
+            folder = self._repetition_folder(trial.number) if is_repeated else self.trial_folder(trial.number)
+            with contextlib.suppress(FileNotFoundError):
+                shutil.rmtree(folder)
+            yield self.spec(trial, reference, is_fresh=is_repeated), folder
 
     def _take(self, outcome: Outcome) -> None:
         """Record an outcome, and free the space of one that shows nothing worth keeping."""
+        if outcome.trial.kind is TrialKind.REPEATED:
+            if not is_interrupted(outcome):
+                self._record(TrialRepeated(outcome=outcome))
+            return
         if is_interrupted(outcome):
             reason = "a signal of the target's own interrupted a held call, so its failure says nothing"
             self._record(TrialDiscarded(number=outcome.trial.number, reason=reason))
@@ -245,8 +292,8 @@ class Campaign:
             deadline_s=target.deadline_s,
         )
 
-    def spec(self, trial: Trial, reference: Reference) -> TrialSpec:
-        """Specify a trial, with what the references taught."""
+    def spec(self, trial: Trial, reference: Reference, *, is_fresh: bool = False) -> TrialSpec:
+        """Specify a trial, with what the references taught; with fresh lives in any case where `is_fresh`."""
         target = self._started.scenario.target
         longest_s = max(life.elapsed_s for outcome in reference.outcomes for life in outcome.lives)
         folder = self.trial_folder(FIRST_REFERENCE).absolute()
@@ -258,11 +305,16 @@ class Campaign:
             deadline_s=min(target.deadline_s, max(_LEAST_DEADLINE_S, _DEADLINE_FACTOR * longest_s)),
             varying_leaves=reference.varying_leaves,
             reference_final={state.key: str(folder / "out" / state.path) for state in reference.final},
+            modules=str(self._modules_file()) if self._is_warm and not is_fresh else "",
         )
 
     def trial_folder(self, number: int) -> Path:
         """Return the folder of a trial; its path is as long for every trial."""
         return self._folder / "trials" / f"{number:04d}"
+
+    def _repetition_folder(self, number: int) -> Path:
+        """Return where a trial is repeated with fresh lives: by a path as long as the trial's own."""
+        return self._folder / "repeat" / f"{number:04d}"
 
     # --- what is recorded -----------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from chaos.checkpoints.process import Examiner
 from chaos.errors import ChaosError
 from chaos.lives.intercepted import run_intercepted
+from chaos.lives.starters import FreshStarter
 from chaos.lives.request import LifeRequest
 from chaos.model import SCHEMA, LifeEnd, Record, Target, TargetProfile
 from chaos.roles import FileNames
@@ -83,7 +84,7 @@ def _try_life(folder: Path, examiner: Examiner) -> bool:
         hash_seed=0,
         deadline_s=30.0,
     )
-    result = run_intercepted(request, photographer)
+    result = run_intercepted(request, photographer, FreshStarter())
     has_write = any(operation.call == "write" and operation.path == "x" for operation in result.log)
     return result.record.end is LifeEnd.EXITED and has_write and (out / "x").read_text() == "seen"
 

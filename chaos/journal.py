@@ -16,6 +16,7 @@ import msgspec
 from chaos.errors import UsageError
 from chaos.model import SCHEMA, LivesMode, Outcome, PlannablePoint, Record, Reference, Trial
 from chaos.scenario import Scenario
+from chaos.settings import LivesKind
 
 FILE_NAME = "journal.ndjson"
 
@@ -30,6 +31,7 @@ class CampaignStarted(Record, tag="campaign_started", tag_field="event", kw_only
     jobs: int
     mode: LivesMode
     strict: bool
+    lives: LivesKind = LivesKind.FRESH
     scenario: Scenario
 
 
@@ -52,6 +54,12 @@ class TrialFinished(Record, tag="trial_finished", tag_field="event", kw_only=Tru
     outcome: Outcome
 
 
+class TrialRepeated(Record, tag="trial_repeated", tag_field="event", kw_only=True):
+    """The outcome of a warm campaign's trial that was run again with fresh lives; it is compared, not judged."""
+
+    outcome: Outcome
+
+
 class TrialDiscarded(Record, tag="trial_discarded", tag_field="event", kw_only=True):
     """A trial that says nothing about the target: a signal of its own interrupted a held call."""
 
@@ -66,7 +74,15 @@ class CampaignEnded(Record, tag="campaign_ended", tag_field="event", kw_only=Tru
     causes: tuple[str, ...] = ()
 
 
-Event = CampaignStarted | ReferenceRecorded | TrialsPlanned | TrialFinished | TrialDiscarded | CampaignEnded
+Event = (
+    CampaignStarted
+    | ReferenceRecorded
+    | TrialsPlanned
+    | TrialFinished
+    | TrialRepeated
+    | TrialDiscarded
+    | CampaignEnded
+)
 
 
 class Journal:

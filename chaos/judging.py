@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from chaos.checks import ALL_CHECKS, Check
+from chaos.coverage import Coverage, coverage_of
 from chaos.errors import UsageError
 from chaos.journal import CampaignEnded, CampaignStarted, Event, ReferenceRecorded, TrialDiscarded, TrialFinished
 from chaos.model import (
@@ -67,7 +68,7 @@ def judge_events(events: tuple[Event, ...], folder: Path, *, checks: Mapping[Che
     everything = tuple(finished[number] for number in sorted(finished))
     if recorded is None:
         judgement = _without_reference(started, tuple(causes))
-        result = build_result(judgement, facts, _NO_REFERENCE, ())
+        result = build_result(judgement, facts, _NO_REFERENCE, (), Coverage())
         return Judged(judgement=judgement, result=result, reference=None, outcomes=())
     reference = complete(recorded.reference, everything)
     judged = tuple(o for o in everything if o.trial.kind in (TrialKind.CONTROL, TrialKind.FAULTED))
@@ -83,7 +84,9 @@ def judge_events(events: tuple[Event, ...], folder: Path, *, checks: Mapping[Che
         causes=tuple(causes),
         checks=checks,
     )
-    result = build_result(judgement, facts, reference, judged)
+    violations = tuple(violation for check in judgement.checks for violation in check.violations)
+    coverage = coverage_of(recorded.points, reference, judged, violations, mode=started.mode)
+    result = build_result(judgement, facts, reference, judged, coverage)
     result = msgspec.structs.replace(result, trials_discarded=discarded)
     return Judged(judgement=judgement, result=result, reference=reference, outcomes=judged)
 

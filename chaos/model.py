@@ -237,6 +237,7 @@ class TrialKind(StrEnum):
     CONTROL = "control"
     CANARY = "canary"
     FAULTED = "faulted"
+    REPEATED = "repeated"
 
 
 class Trial(Record, kw_only=True):
@@ -253,7 +254,8 @@ class TrialSpec(Record, kw_only=True):
 
     `varying_leaves` maps a file key to leaf names that differ between the references and are left out of digests.
     `deadline_s` bounds each life. `reference_final` maps the key of each final file to where the reference's lies, to
-    measure a difference against.
+    measure a difference against. `modules` is the file that says what a warm template imports; without it lives are
+    fresh.
     """
 
     schema: int = SCHEMA
@@ -264,6 +266,7 @@ class TrialSpec(Record, kw_only=True):
     deadline_s: float
     varying_leaves: dict[str, tuple[str, ...]] = {}
     reference_final: dict[str, str] = {}
+    modules: str = ""
 
 
 # --- what was seen ------------------------------------------------------------------------------------

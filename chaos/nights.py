@@ -13,7 +13,7 @@ from chaos.invocation import Asked, conduct
 from chaos.reports.night import Campaigned, Night
 from chaos.runs import remove_run
 from chaos.scenario import load_scenario, shipped_scenarios
-from chaos.settings import SettingsLayer
+from chaos.settings import LivesKind, SettingsLayer
 from chaos.verdict import exit_status
 
 # From bad to good: what the whole night's exit status is taken from.
@@ -27,6 +27,7 @@ def run_night(
     budget_s: float,
     kills: int,
     jobs: int | None,
+    lives: LivesKind,
     progress: TextIO,
     tell: Callable[[str], None],
 ) -> Night:
@@ -41,7 +42,7 @@ def run_night(
         if campaigns and spent + longest > budget_s:
             break
         name = names[len(campaigns) % len(names)]
-        layer = SettingsLayer(kills=kills, seed=rng.randrange(2**32), jobs=jobs)
+        layer = SettingsLayer(kills=kills, seed=rng.randrange(2**32), jobs=jobs, lives=lives)
         tell(f"[{spent:5.0f} s] {name}, seed {layer.seed}")
         campaigns.append(_run_one(name, layer, root, progress))
     seen = {campaign.scenario for campaign in campaigns}

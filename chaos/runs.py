@@ -65,6 +65,7 @@ def start_run(
         jobs=settings.jobs,
         mode=LivesMode.POLLED if settings.no_intercept else LivesMode.INTERCEPTED,
         strict=settings.strict,
+        lives=settings.lives,
         scenario=scenario,
     )
     return folder, started

@@ -6,12 +6,13 @@ Whatever is wrong becomes a `UsageError` that names the file, the key and what w
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import msgspec
 import tomli_w
@@ -20,61 +21,43 @@ from chaos.complaints import Grammar, Place, did_you_mean, explain
 from chaos.errors import HarnessError, UsageError
 from chaos.model import SCHEMA, CheckName, Expect, FaultKind, Phase, Record, Target, Verdict
 from chaos.programs import OUT, PYTHON, resolve_target
+from chaos.roles import anywhere, compile_globs
+from chaos.tables import (
+    DEFAULT_PHASES,
+    DEFAULTS,
+    MAX_DEADLINE_S,
+    MAX_KILLS,
+    MAX_SEED,
+    ExpectTable,
+    FaultSpec,
+    ScenarioTable,
+    Schedule,
+    TargetTable,
+)
+
+__all__ = [
+    "BUNDLED_TARGET",
+    "DEFAULT_DEADLINE_S",
+    "DEFAULT_PHASES",
+    "MAX_DEADLINE_S",
+    "MAX_KILLS",
+    "MAX_SEED",
+    "Scenario",
+    "Schedule",
+    "dump_scenario",
+    "json_schema",
+    "load_scenario",
+    "parse_scenario",
+    "scenario_from_command",
+    "shipped_scenario",
+    "shipped_scenarios",
+]
 
 DEFAULT_SCENARIO = "durable"
-MAX_KILLS = 100_000
-MAX_SEED = 2**63 - 1
-MAX_DEADLINE_S = 7 * 86_400.0
+DEFAULT_DEADLINE_S = DEFAULTS.deadline_s
 MAX_SCENARIO_BYTES = 1 << 20
-DEFAULT_PHASES = {Phase.STARTUP: 0.05, Phase.STEP: 0.3, Phase.SAVE: 0.5, Phase.RECOVERY: 0.1, Phase.FINISH: 0.05}
-
-Words = Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
-Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
-_DEFAULTS = Target(command=(), resume_command=(), checkpoints=(), final=())
-DEFAULT_DEADLINE_S = _DEFAULTS.deadline_s
-
-
-class TargetTable(Record, kw_only=True):
-    """The command under test and where its files are; `{out}` is a folder that each trial gets anew."""
-
-    command: Words
-    resume_command: tuple[str, ...] = ()
-    no_save_command: tuple[str, ...] = ()
-    checkpoints: Words
-    final: Words
-    ignore: tuple[str, ...] = ()
-    step: str = _DEFAULTS.step
-    saved: str = _DEFAULTS.saved
-    verify: tuple[str, ...] = ()
-    deadline_s: Annotated[float, msgspec.Meta(gt=0, le=MAX_DEADLINE_S)] | None = None
-    env: dict[str, str] = msgspec.field(default_factory=dict)
-    cwd: str = ""
-
-
-class Schedule(Record, kw_only=True):
-    """How many kills (None: as set elsewhere), and the share of them in each phase; the shares add up to 1."""
-
-    kills: Annotated[int, msgspec.Meta(ge=1, le=MAX_KILLS)] | None = None
-    phases: dict[Phase, Share] = msgspec.field(default_factory=DEFAULT_PHASES.copy)
-
-
-class FaultSpec(Record, kw_only=True):
-    """One kind of fault that the campaign injects."""
-
-    kind: FaultKind
-
-
-class ScenarioTable(Record, kw_only=True):
-    """A scenario of Ninelives, as it is written in TOML."""
-
-    schema: Literal[1]
-    name: str = ""
-    claim: str = ""
-    seed: Annotated[int, msgspec.Meta(ge=0, le=MAX_SEED)] | None = None
-    target: TargetTable | None = None
-    schedule: Schedule = Schedule()
-    fault: Annotated[tuple[FaultSpec, ...], msgspec.Meta(min_length=1)] = (FaultSpec(kind=FaultKind.KILL),)
-    expect: Expect = Expect()
+_WILDCARD = re.compile(r"\*\*|\*|\?|\[[!^]?\]?[^\]]*\]")
+_ANY_NAME = "\ue000"  # a name that no glob spells out, so that only a wildcard matches it
 
 
 class Scenario(Record, kw_only=True):
@@ -112,7 +95,7 @@ _GRAMMAR = Grammar(
         "schedule": Schedule.__struct_fields__,
         "schedule.phases": tuple(Phase),
         "fault": FaultSpec.__struct_fields__,
-        "expect": Expect.__struct_fields__,
+        "expect": ExpectTable.__struct_fields__,
     },
     choices={
         "kind": tuple(FaultKind),
@@ -177,8 +160,8 @@ def scenario_from_command(
         checkpoints=tuple(checkpoints),
         final=tuple(final),
         ignore=tuple(ignore),
-        step=_DEFAULTS.step if step is None else step,
-        saved=_DEFAULTS.saved if saved is None else saved,
+        step=DEFAULTS.step if step is None else step,
+        saved=DEFAULTS.saved if saved is None else saved,
         verify=tuple(verify),
     )
     for key in ("command", "checkpoints", "final"):
@@ -214,7 +197,7 @@ def parse_scenario(text: str, *, source: str, name: str) -> Scenario:
         has_deadline=table.target is not None and table.target.deadline_s is not None,
         schedule=table.schedule,
         faults=table.fault,
-        expect=table.expect,
+        expect=msgspec.convert(table.expect, Expect, from_attributes=True),
     )
 
 
@@ -286,7 +269,7 @@ def _check_phases(phases: Mapping[Phase, float], place: Place) -> None:
         place.fail("schedule.phases", f"the shares add up to {total:g}, not to 1")
 
 
-def _check_expect(expect: Expect, place: Place) -> None:
+def _check_expect(expect: ExpectTable, place: Place) -> None:
     """Require that an expected failure says which finding, and that nothing else does."""
     if expect.verdict == Verdict.FAIL and not expect.findings:
         place.fail("expect.findings", "is missing", "An expected failure names at least one finding.")
@@ -313,6 +296,7 @@ def _target(table: TargetTable, place: Place) -> Target:
         cwd=table.cwd,
     )
     _check_words(target, place)
+    _check_overlaps(target, place)
     if target.verify and not any("{path}" in word for word in target.verify):
         place.fail("target.verify", "does not say where the checkpoint's path goes", "Write `{path}` there.")
     return target
@@ -337,6 +321,29 @@ def _check_words(target: Target, place: Place) -> None:
             place.fail("target.env", f"`{name}` cannot be set in an environment")
     if "\0" in target.cwd or not _is_text(target.cwd):
         place.fail("target.cwd", "is not the name of a folder")
+
+
+def _check_overlaps(target: Target, place: Place) -> None:
+    """Require that no glob names only files that another key takes away from it: then none would be left to judge."""
+    for key, globs, winner, others in (
+        ("final", target.final, "checkpoints", target.checkpoints),
+        ("final", target.final, "ignore", target.ignore),
+        ("checkpoints", target.checkpoints, "ignore", target.ignore),
+    ):
+        for glob, other in itertools.product(globs, others):
+            if _is_covered(glob, anywhere(other) if winner == "ignore" else other):
+                is_file = not _WILDCARD.search(glob)
+                files = f"`{OUT}/{glob}`" if is_file else f"every file that `{OUT}/{glob}` names"
+                problem = f"{files} matches `{other}` of `{winner}` too, and would count as that only"
+                hint = f"Narrow `{winner}`, or give the file a name that only `{key}` has."
+                place.fail(f"target.{key}", problem, hint)
+
+
+def _is_covered(glob: str, other: str) -> bool:
+    """Tell whether each path that a glob names is one that another names too, judged by paths of odd names."""
+    pattern = compile_globs((other,))
+    paths = (_WILDCARD.sub(_ANY_NAME, glob.replace("**/", deep)) for deep in ("", f"{_ANY_NAME}/", "**/**/"))
+    return glob == other or all(pattern.fullmatch(path) for path in paths)
 
 
 def _is_text(word: str) -> bool:

@@ -32,9 +32,10 @@ _SIZE = re.compile(r"(\d{1,18}(?:\.\d+)?)\s*([KMGT]?)(i?)B?", re.IGNORECASE)
 
 
 class LivesKind(StrEnum):
-    """How lives are started: `fresh` starts the interpreter anew for each, as a real restart does."""
+    """How lives are started: `fresh` starts the interpreter anew for each, `warm` forks them from a template."""
 
     FRESH = "fresh"
+    WARM = "warm"
 
 
 class Source(StrEnum):

@@ -13,7 +13,7 @@ from chaos.complaints import Place
 from chaos.nights import run_night
 from chaos.reports.night import night_in_words
 from chaos.runs import DEFAULT_ROOT
-from chaos.settings import parse_duration
+from chaos.settings import LivesKind, parse_duration
 
 
 @click.command("nightly")
@@ -23,9 +23,18 @@ from chaos.settings import parse_duration
 @click.option("--kills", type=click.IntRange(1), default=10, show_default=True, help="Kills in each campaign.")
 @click.option("--seed", type=click.IntRange(0), help="The seed that all campaigns' seeds come from (default: drawn).")
 @click.option("--jobs", type=click.IntRange(1, 64), help="Trials at a time (default: the cores, at most 8).")
+@click.option(
+    "--lives",
+    type=click.Choice(["fresh", "warm"]),
+    default="warm",
+    show_default=True,
+    help="How lives are started; see `chaos run --help`.",
+)
 @click.option("--runs", "root", type=click.Path(path_type=Path), default=DEFAULT_ROOT, help="Where runs are kept.")
 @click.option("--json", "is_json", is_flag=True, help="Print one JSON object on standard output.")
-def command(*, budget: str, kills: int, seed: int | None, jobs: int | None, root: Path, is_json: bool) -> int:
+def command(
+    *, budget: str, kills: int, seed: int | None, jobs: int | None, lives: str, root: Path, is_json: bool
+) -> int:
     """Run every shipped scenario over and over, with fresh seeds, until the budget is spent.
 
     The run folders of campaigns that did not come out as expected are kept, the others removed. The exit status is
@@ -40,6 +49,7 @@ def command(*, budget: str, kills: int, seed: int | None, jobs: int | None, root
         budget_s=budget_s,
         kills=kills,
         jobs=jobs,
+        lives=LivesKind(lives),
         progress=sys.stderr,
         tell=lambda line: click.echo(line, err=True),
     )

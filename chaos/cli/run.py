@@ -42,6 +42,11 @@ _DESCRIPTION = ("checkpoints", "final", "ignore", "step", "saved")
 @click.option("--ignore", multiple=True, metavar="GLOB", help="For -- CMD: files that are never judged.")
 @click.option("--step", metavar="REGEX", help="For -- CMD: a step line; its first group is the step's number.")
 @click.option("--saved", metavar="REGEX", help="For -- CMD: the line that acknowledges a save.")
+@click.option(
+    "--lives",
+    type=click.Choice(["fresh", "warm"]),
+    help="warm: lives are forked from a template that has imported what the target imports, which is faster.",
+)
 @click.option("--strict", is_flag=True, default=None, help="Warnings fail too.")
 @click.option("--keep", is_flag=True, default=None, help="Keep the output folders of clean trials too.")
 @click.option("--no-intercept", is_flag=True, default=None, help="Kill by step line and time; weaker guarantees.")

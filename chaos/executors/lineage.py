@@ -14,6 +14,7 @@ from chaos.executors.planted import flip_final_bit, truncated_checkpoints
 from chaos.lives.intercepted import run_intercepted
 from chaos.lives.polled import run_polled
 from chaos.lives.request import LifeRequest, LifeResult
+from chaos.lives.starters import Starter
 from chaos.model import (
     CrashPoint,
     FileRole,
@@ -31,7 +32,7 @@ from chaos.states.snapshot import Photographer
 _RUNNERS: Final = {LivesMode.INTERCEPTED: run_intercepted, LivesMode.POLLED: run_polled}
 
 
-def run_trial(spec: TrialSpec, folder: Path) -> Outcome:
+def run_trial(spec: TrialSpec, folder: Path, *, examiner: Examiner, starter: Starter) -> Outcome:
     """Run the lineage of `spec` below `folder` (its output folder must be new) and return what it did."""
     started = time.monotonic()
     out = folder / "out"
@@ -40,26 +41,27 @@ def run_trial(spec: TrialSpec, folder: Path) -> Outcome:
     except OSError as error:
         message = f"the trial's folder cannot be made: {error.strerror}: {out}"
         raise HarnessError(message, hint="choose another place with --runs DIR, or remove the old folder") from error
-    with Examiner() as examiner:
-        names = FileNames(spec.target, spec.profile)
-        photographer = Photographer(
-            out,
-            examiner,
-            names.name,
-            verify=spec.target.verify,
-            deadline_s=spec.deadline_s,
-            varying_leaves=spec.varying_leaves,
-        )
-        lineage = _Lineage(spec, folder, photographer, examiner)
-        lineage.run()
-        return lineage.outcome(time.monotonic() - started)
+    photographer = Photographer(
+        out,
+        examiner,
+        FileNames(spec.target, spec.profile).name,
+        verify=spec.target.verify,
+        deadline_s=spec.deadline_s,
+        varying_leaves=spec.varying_leaves,
+    )
+    lineage = _Lineage(spec, folder, photographer, examiner, starter)
+    lineage.run()
+    return lineage.outcome(time.monotonic() - started)
 
 
 class _Lineage:
     """The chain of lives of one trial over one output folder."""
 
-    def __init__(self, spec: TrialSpec, folder: Path, photographer: Photographer, examiner: Examiner) -> None:
+    def __init__(
+        self, spec: TrialSpec, folder: Path, photographer: Photographer, examiner: Examiner, starter: Starter
+    ) -> None:
         """Bind the parts."""
+        self._starter = starter
         self._spec = spec
         self._folder = folder
         self._out = folder / "out"
@@ -94,7 +96,7 @@ class _Lineage:
             crash_point=point,
             is_learning=self._spec.trial.kind is TrialKind.REFERENCE,
         )
-        return _RUNNERS[self._spec.mode](request, self._photographer)
+        return _RUNNERS[self._spec.mode](request, self._photographer, self._starter)
 
     def _command(self, number: int) -> tuple[str, ...]:
         """Return the command of a life."""

@@ -62,8 +62,8 @@ def send(channel: socket.socket, message: dict[str, object], fds: Sequence[int] 
         socket.send_fds(channel, [json.dumps(message).encode()], list(fds))
 
 
-def launch(config: dict[str, Any], channel: socket.socket, to_guardian: socket.socket) -> None:
-    """In the child: set the stage, install the filter, hand the listener over, execute the target."""
+def set_stage(config: dict[str, Any]) -> None:
+    """In the child: a session, a working folder and streams of its own, and no signal handled or blocked."""
     os.setsid()
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # if even the guardian dies, the root at least goes with it
     os.chdir(config["cwd"])
@@ -72,13 +72,16 @@ def launch(config: dict[str, Any], channel: socket.socket, to_guardian: socket.s
     stderr = os.open(config["stderr"], os.O_WRONLY | os.O_APPEND)
     for source, target in ((null, 0), (stdout, 1), (stderr, 2)):
         os.dup2(source, target)
+        os.close(source)
     for number in range(1, signal.NSIG):
         with suppress(OSError, ValueError):
             signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     os.umask(config["umask"])
-    # Every descriptor above 2 is closed by the execution itself, so that a failure of it can still be told.
-    channel.set_inheritable(False)
+
+
+def hand_over(config: dict[str, Any], channel: socket.socket, to_guardian: socket.socket) -> None:
+    """In the child: install the filter and send its listener to the supervisor, and to the guardian that keeps it."""
     fds: list[int] = []
     is_killable_only = False
     if config["filter"]:
@@ -86,6 +89,16 @@ def launch(config: dict[str, Any], channel: socket.socket, to_guardian: socket.s
         fds.append(fd)
     send(channel, {"event": "started", "pid": os.getpid(), "is_killable_only": is_killable_only}, fds)
     send(to_guardian, {"event": "started"}, fds)
+    for fd in fds:
+        os.close(fd)
+
+
+def launch(config: dict[str, Any], channel: socket.socket, to_guardian: socket.socket) -> None:
+    """In the child: set the stage, install the filter, hand the listener over, execute the target."""
+    set_stage(config)
+    # Every descriptor above 2 is closed by the execution itself, so that a failure of it can still be told.
+    channel.set_inheritable(False)
+    hand_over(config, channel, to_guardian)
     os.execve(config["executable"], config["command"], config["env"])
 
 
@@ -116,6 +129,19 @@ class Guardian:
         self.channel = channel
         self.root = root
         self.killed: set[int] = set()
+        self.wakeup_fd = -1
+
+    def listen(self) -> None:
+        """Be woken, through `wakeup_fd`, when a child ends."""
+        self.wakeup_fd, write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+
+    def drain(self) -> None:
+        """Take in that children ended."""
+        with suppress(BlockingIOError):
+            os.read(self.wakeup_fd, 4096)
+        self.reap(os.WNOHANG)
 
     def reap(self, flags: int) -> bool:
         """Collect ended children; report the root's end, and when nobody is left (then False)."""
@@ -123,12 +149,12 @@ class Guardian:
             try:
                 pid, status = os.waitpid(-1, flags)
             except ChildProcessError:
-                send(self.channel, {"event": "none_left"})
+                send(self.channel, {"event": "none_left", "root": self.root})
                 return False
             if pid == 0:
                 return True
             if pid == self.root:
-                send(self.channel, {"event": "root_ended", "status": status})
+                send(self.channel, {"event": "root_ended", "root": pid, "status": status})
             if not flags:
                 return True
 
@@ -143,43 +169,65 @@ class Guardian:
             if not self.reap(0) or not self.reap(os.WNOHANG):
                 return
 
+    def end_life(self) -> None:
+        """End every process of the life and say what was ended."""
+        self.kill_all()
+        is_root_killed = self.root in self.killed
+        counts = {"killed": len(self.killed), "is_root_killed": is_root_killed}
+        send(self.channel, {"event": "reaped", "root": self.root, **counts})
+
     def run(self) -> None:
         """Serve until the supervisor is gone."""
-        read_end, write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
+        self.listen()
         poll = select.poll()
         poll.register(0, select.POLLIN | select.POLLHUP)
-        poll.register(read_end, select.POLLIN)
+        poll.register(self.wakeup_fd, select.POLLIN)
         self.reap(os.WNOHANG)
         while True:
             ready = {fd for fd, _ in poll.poll()}
-            if read_end in ready:
-                with suppress(BlockingIOError):
-                    os.read(read_end, 4096)
-                self.reap(os.WNOHANG)
+            if self.wakeup_fd in ready:
+                self.drain()
             if 0 in ready:
-                command = os.read(0, 64)
-                self.kill_all()
-                if not command:
+                if not os.read(0, 64):
+                    self.kill_all()
                     return
-                is_root_killed = self.root in self.killed
-                send(self.channel, {"event": "reaped", "killed": len(self.killed), "is_root_killed": is_root_killed})
+                self.end_life()
 
 
-def main() -> None:
-    """Start the target and guard it."""
+def read_line() -> bytes:
+    """Read one line from standard input, byte by byte, so that nothing behind it is taken; empty at its end."""
     line = b""
     while not line.endswith(b"\n"):
         piece = os.read(0, 1)
         if not piece:
-            return
+            return b""
         line += piece
-    config = json.loads(line)
-    channel = socket.socket(fileno=config["channel"])
+    return line
+
+
+def refuse_signals() -> None:
+    """Be ended by the supervisor alone, and become the reaper of all orphans below."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def remove(folder: str) -> None:
+    """Remove a life's temporary folder."""
+    if folder:
+        import shutil  # only now: its import would delay every start
+
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def main() -> None:
+    """Start the target and guard it."""
+    line = read_line()
+    if not line:
+        return
+    config = json.loads(line)
+    channel = socket.socket(fileno=config["channel"])
+    refuse_signals()
     mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     root = os.fork()
     if root == 0:
@@ -192,10 +240,7 @@ def main() -> None:
     theirs.close()
     _listeners = socket.recv_fds(mine, 4096, 1)  # kept open until this process ends
     Guardian(channel, root).run()
-    if config["temporary"]:
-        import shutil  # only now: its import would delay every start
-
-        shutil.rmtree(config["temporary"], ignore_errors=True)
+    remove(config["temporary"])
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from chaos.lives.request import (
     temporary_folder,
     write_log,
 )
+from chaos.lives.starters import MODULES_FILE, Starter
 from chaos.lives.watch import Watch, tear_within
 from chaos.model import Evidence, FileState, LifeEnd, LifeRecord
 from chaos.states.snapshot import Photographer
@@ -48,6 +49,8 @@ def launch_plan(request: LifeRequest, sinks: Sinks, temporary: Path, *, program:
         temporary=temporary,
         ticks=sinks.ticks,
     )
+    if request.is_learning:
+        environment["NINELIVES_MODULES"] = str(Path(request.folder) / MODULES_FILE)
     command = tuple(word.replace("{out}", request.out) for word in request.command)
     return LaunchPlan(
         executable=find_executable(command, environment, cwd),
@@ -62,13 +65,13 @@ def launch_plan(request: LifeRequest, sinks: Sinks, temporary: Path, *, program:
     )
 
 
-def run_intercepted(request: LifeRequest, photographer: Photographer) -> LifeResult:
+def run_intercepted(request: LifeRequest, photographer: Photographer, starter: Starter) -> LifeResult:
     """Run one life to its end, its crash point or its deadline; nothing of it runs when this returns."""
     sinks = prepare_folder(request)
     started = time.monotonic()
     with temporary_folder() as temporary:
         plan = launch_plan(request, sinks, temporary, program=build_filter(this_machine()).hex())
-        with LifeProcess(plan) as process:
+        with starter.start(plan) as process:
             session = Session(
                 process.listener_fd,
                 root_pid=process.root_pid,

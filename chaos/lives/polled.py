@@ -26,6 +26,7 @@ from chaos.lives.request import (
     temporary_folder,
     write_log,
 )
+from chaos.lives.starters import Starter
 from chaos.lives.watch import Watch
 from chaos.model import TEXT_LIMIT_CHARACTERS, Evidence, LifeEnd, LifeRecord, Operation, OperationKind
 from chaos.states.snapshot import Photographer
@@ -34,13 +35,13 @@ _PAUSE_S: Final = 0.001
 _LOOK_BYTES: Final = 1 << 20
 
 
-def run_polled(request: LifeRequest, photographer: Photographer) -> LifeResult:
+def run_polled(request: LifeRequest, photographer: Photographer, starter: Starter) -> LifeResult:
     """Run one life to its end, near its crash point, or to its deadline; nothing of it runs when this returns."""
     sinks = prepare_folder(request)
     started = time.monotonic()
     with (
         temporary_folder() as temporary,
-        LifeProcess(launch_plan(request, sinks, temporary, program="")) as process,
+        starter.start(launch_plan(request, sinks, temporary, program="")) as process,
     ):
         life = _PolledLife(request, process, sinks, photographer)
         life.run(started + request.deadline_s)

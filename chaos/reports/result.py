@@ -8,6 +8,7 @@ import msgspec
 import xxhash
 
 from chaos.checks.lineage import counterpart, is_completed
+from chaos.coverage import Coverage
 from chaos.model import (
     SCHEMA,
     CheckName,
@@ -69,6 +70,7 @@ class Result(Record, kw_only=True):
 
     `checks` gives each check's status, `not_run` the reasons of those that were not run, `inconclusive` the sentences
     that say what was not proven. `verified_kills` counts landed kills whose lineage ran to its end and was compared.
+    `coverage` says which of the known crash points these kills were, and what they bound if nothing was found.
     `outside_writes` are paths outside of the output folder that some life wrote to, at most fifty, sorted.
     `not_guaranteed` says what a verdict in this mode leaves open, `error` what broke the campaign off before its end.
     """
@@ -89,6 +91,7 @@ class Result(Record, kw_only=True):
     kills_landed: int
     kills_by_phase: dict[Phase, int]
     kills_unreached: int
+    coverage: Coverage
     trials: int
     trials_discarded: int = 0
     findings: tuple[Finding, ...]
@@ -106,7 +109,11 @@ class Result(Record, kw_only=True):
 
 
 def build_result(
-    judgement: Judgement, facts: CampaignFacts, reference: Reference, outcomes: tuple[Outcome, ...]
+    judgement: Judgement,
+    facts: CampaignFacts,
+    reference: Reference,
+    outcomes: tuple[Outcome, ...],
+    coverage: Coverage,
 ) -> Result:
     """Put together the result; `outcomes` are those of the control and of the faulted trials."""
     verified = verified_kills(reference, outcomes)
@@ -126,6 +133,7 @@ def build_result(
         kills_landed=judgement.kills_landed,
         kills_by_phase=judgement.kills_by_phase,
         kills_unreached=sum(len(outcome.unreached) for outcome in outcomes),
+        coverage=coverage,
         trials=len(outcomes),
         findings=judgement.findings,
         checks={result.check: result.status for result in judgement.checks},

@@ -34,6 +34,7 @@ from chaos.model import (
     TrialKind,
     Verdict,
 )
+from chaos.reports.coverage import coverage_in_words
 from chaos.reports.explanations import EXPLANATIONS
 from chaos.reports.result import Result
 from chaos.verdict import NO_FAULT
@@ -145,8 +146,8 @@ def print_report(result: Result, stream: TextIO) -> None:
     width = min(_WIDTH, console.width) if console.is_terminal else _WIDTH
     _print(console, _head(result, width))
     _print_kills(console, result)
-    for part in (_checks(result, width), _findings(result, width), _doubts(result, width), _ending(result, width)):
-        _print(console, part)
+    for part in (_coverage, _checks, _findings, _doubts, _ending):
+        _print(console, part(result, width))
 
 
 def _console(stream: TextIO) -> Console:
@@ -221,7 +222,7 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 def _print_kills(console: Console, result: Result) -> None:
-    """Print the table of landed kills by phase."""
+    """Print the table of landed kills by phase, beside the points of that phase."""
     from rich.table import Table
 
     unreached = f"; {result.kills_unreached} points were not reached and drawn again" if result.kills_unreached else ""
@@ -229,10 +230,23 @@ def _print_kills(console: Console, result: Result) -> None:
     console.print(f"Kills: {result.kills_landed} of {result.kills_requested} landed{unreached}", style="bold")
     table = Table(box=None, pad_edge=False, padding=(0, 2))
     table.add_column("  phase")
-    table.add_column("kills", justify="right")
+    for head in ("kills", "points hit", "points known"):
+        table.add_column(head, justify="right")
     for phase, count in result.kills_by_phase.items():
-        table.add_row(f"  {phase}", str(count))
+        points = result.coverage.by_phase[phase]
+        table.add_row(f"  {phase}", str(count), str(points.hit), str(points.known))
     console.print(table)
+
+
+def _coverage(result: Result, width: int) -> Iterator[Line]:
+    """Yield how much of what is known was hit, and what that is worth."""
+    coverage = result.coverage
+    yield Line(text="")
+    yield Line(
+        text=f"Coverage: {coverage.points_hit} of {coverage.points_known} known crash points were hit", style="bold"
+    )
+    for label, sentence in coverage_in_words(coverage, result.mode):
+        yield from _labelled(label, sentence, width)
 
 
 def _checks(result: Result, width: int) -> Iterator[Line]:

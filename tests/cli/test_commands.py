@@ -29,7 +29,11 @@ CHECKS = {
 CONTRACT: dict[str, type | tuple[type, ...]] = {
     "schema": int, "verdict": str, "as_expected": bool, "seed": int, "target": str, "kills_requested": int,
     "kills_landed": int, "kills_by_phase": dict, "trials": int, "findings": list, "checks": dict, "reference": dict,
-    "elapsed_s": float, "verified_kills_per_hour": float, "run_dir": str,
+    "elapsed_s": float, "verified_kills_per_hour": float, "run_dir": str, "coverage": dict,
+}  # fmt: skip
+COVERAGE = {
+    "points_known": int, "points_hit": int, "by_phase": dict, "by_call": dict, "tears": dict, "kills_unmatched": int,
+    "kills_bounding": int,
 }  # fmt: skip
 FINDING = {"id": str, "check": str, "severity": str, "trial": int, "crash_point": str, "detail": str, "replay": str}
 
@@ -181,12 +185,34 @@ def test_json_keeps_its_contract(chaos: Run, place: Path, ended: dict[str, subpr
     assert set(result["checks"]) == CHECKS
     assert set(result["checks"].values()) <= {"passed", "failed", "not_run"}
     assert result["reference"].keys() >= {"deterministic", "seconds", "final_digest"}
+    _assert_coverage(result["coverage"], result["kills_landed"])
     assert result["findings"]
     for finding in result["findings"]:
         for key, kind in FINDING.items():
             assert isinstance(finding[key], kind), key
         assert finding["step"] is None or isinstance(finding["step"], int)
     assert result == json.loads((_only_run(place / "fail") / "result.json").read_text(encoding="utf-8"))
+
+
+def _assert_coverage(coverage: dict[str, Any], kills: int) -> None:
+    """Hold the coverage of a run with findings to its contract: counts that fit together, and no bound."""
+    for key, kind in COVERAGE.items():
+        assert isinstance(coverage[key], kind), key
+    assert set(coverage["by_phase"]) == PHASES
+    assert coverage["failure_bound"] is None
+    for key in ("known", "hit"):
+        assert coverage[f"points_{key}"] == sum(count[key] for count in coverage["by_phase"].values())
+        assert coverage["by_phase"]["save"][key] == sum(count[key] for count in coverage["by_call"].values())
+    assert 0 < coverage["points_hit"] <= kills - coverage["kills_unmatched"]
+
+
+def test_coverage_of_a_pass(place: Path, ended: dict[str, subprocess.CompletedProcess[str]]) -> None:
+    """Each of six kills without a failure is a known point, and together they bound the share of failures by 3/6."""
+    assert ended["pass"].returncode == 0
+    text = (_only_run(place / "pass") / "result.json").read_text(encoding="utf-8")
+    coverage = json.loads(text)["coverage"]
+    assert (coverage["points_hit"], coverage["kills_unmatched"]) == (6, 0)
+    assert (coverage["kills_bounding"], coverage["failure_bound"]) == (6, 0.5)
 
 
 def test_judge_says_what_the_run_said(chaos: Run, ended: dict[str, subprocess.CompletedProcess[str]]) -> None:

@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from chaos.checks import ALL_CHECKS
+from chaos.coverage import Coverage, PointCount
 from chaos.journal import (
     CampaignEnded,
     CampaignStarted,
@@ -34,6 +35,7 @@ KEYS = [
     "kills_requested",
     "kills_landed",
     "kills_by_phase",
+    "coverage",
     "trials",
     "findings",
     "checks",
@@ -42,6 +44,15 @@ KEYS = [
     "verified_kills_per_hour",
     "run_dir",
 ]
+COVERAGE = Coverage(
+    points_known=40,
+    points_hit=5,
+    by_phase={**dict.fromkeys(Phase, PointCount(known=4)), Phase.SAVE: PointCount(known=24, hit=5)},
+    by_call={"rename": PointCount(known=6), "write": PointCount(known=18, hit=5)},
+    tears=PointCount(known=17, hit=2),
+    kills_bounding=6,
+    failure_bound=0.5,
+)
 
 
 class Terminal(io.StringIO):
@@ -71,7 +82,7 @@ def result_of(
     facts = CampaignFacts(
         seed=41, run_name="RUN", run_dir=".chaos/RUN", target=records.target, mode=mode, elapsed_s=36.0
     )
-    return build_result(judgement, facts, reference, outcomes)
+    return build_result(judgement, facts, reference, outcomes, parts.get("coverage", COVERAGE))
 
 
 def crashed(records: Any) -> Result:
@@ -100,6 +111,7 @@ def test_the_keys_of_the_result(records: Any) -> None:
     data = msgspec.json.decode(to_json(crashed(records)))
     assert set(KEYS) <= set(data)
     assert data["kills_by_phase"] == {"startup": 0, "step": 0, "save": 6, "recovery": 0, "finish": 0}
+    assert data["coverage"]["by_phase"]["save"] == {"known": 24, "hit": 5}
     assert data["checks"]["resume_crashed"] == "failed"
     assert set(data["checks"]) == set(ALL_CHECKS)
     assert {"deterministic", "seconds", "final_digest"} <= set(data["reference"])
@@ -126,7 +138,7 @@ def test_verified_kills(records: Any) -> None:
 def test_no_time_no_speed(records: Any) -> None:
     """A campaign that took no time, such as one that was cut short, has no kills an hour."""
     facts = CampaignFacts(seed=41, run_name="RUN", run_dir=".chaos/RUN", target=records.target, elapsed_s=0.0)
-    result = build_result(records.judged(), facts, records.reference(), records.outcomes())
+    result = build_result(records.judged(), facts, records.reference(), records.outcomes(), COVERAGE)
     assert result.verified_kills_per_hour == 0.0
 
 
@@ -156,7 +168,7 @@ def test_the_report_of_a_pass(records: Any) -> None:
     lines = text.splitlines()
     assert lines[0] == lines[-1] == "seed 41"
     assert "Kills: 6 of 6 landed" in lines
-    assert ["save", "6"] in [line.split() for line in lines]
+    assert ["save", "6", "5", "24"] in [line.split() for line in lines]
     assert "verdict: PASS" in lines
     assert text.count("  passed ") == len(ALL_CHECKS)
     assert "every interrupted run ended with the same bits" in " ".join(text.split())
@@ -185,6 +197,47 @@ def test_the_report_of_a_doubt(records: Any) -> None:
     assert "verdict: INCONCLUSIVE" in text
     assert "The canary, a trial with a planted bug" in " ".join(text.split())
     assert "not run     saving_changes_training: the target has no command that trains without saving" in text
+
+
+def test_the_report_of_the_coverage(records: Any) -> None:
+    """How much was hit, by phase and call, and what the kills bound, with what that does not say."""
+    text = printed(result_of(records))
+    words = " ".join(text.split())
+    assert "Coverage: 5 of 40 known crash points were hit" in text.splitlines()
+    assert "in saves rename 0 of 6, write 5 of 18" in words
+    assert "torn 2 of 17 writes that can be torn were torn" in words
+    assert "not one of 6 kills broke a rule that was checked: at 95 % confidence, at most 50 % of the kills" in words
+    assert "not evenly over time" in words
+    assert "or of the loss of power." in words
+    assert "count for no point" not in words
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"failure_bound": None}, "bound nothing is bounded, since something was found"),
+        (
+            {"failure_bound": None, "kills_bounding": 0},
+            "bound nothing is bounded: no kill landed in a lineage that ran",
+        ),
+        ({"failure_bound": 1.0, "kills_bounding": 3}, "bound nothing is bounded: 3 kills are too few"),
+        ({"failure_bound": 1.0, "kills_bounding": 1}, "bound nothing is bounded: 1 kill is too few"),
+        ({"kills_bounding": 7, "failure_bound": 3 / 7}, "at most 42.9 % of the kills drawn in the same way"),
+        ({"kills_unmatched": 1}, "apart 1 kill counts for no point: a first life does not come to its place"),
+        ({"kills_unmatched": 2}, "apart 2 kills count for no point: a first life does not come to their places"),
+    ],
+)
+def test_coverage_in_words(records: Any, changes: dict[str, Any], said: str) -> None:
+    """Where nothing is bounded the report says why, and what could not be placed is told."""
+    text = printed(result_of(records, coverage=replace(COVERAGE, **changes)))
+    assert said in " ".join(text.split())
+
+
+def test_coverage_of_polled_lives_in_words(records: Any) -> None:
+    """Their kills are counted apart for another reason."""
+    coverage = replace(COVERAGE, kills_unmatched=6)
+    words = " ".join(printed(result_of(records, coverage=coverage, mode=LivesMode.POLLED)).split())
+    assert "6 kills count for no point: without interception a kill lands only near its point" in words
 
 
 def test_the_report_of_an_expected_failure(records: Any) -> None:

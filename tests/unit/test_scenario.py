@@ -184,6 +184,49 @@ def test_wrong_target_is_named_with_what_was_meant(was: str, becomes: str, key: 
     assert said in message
 
 
+@pytest.mark.parametrize(
+    ("checkpoints", "final", "ignore", "said"),
+    [
+        ("*.pt", "final.pt", "*.log", "`target.final`: `{out}/final.pt` matches `*.pt` of `checkpoints` too"),
+        ("ck", "ck/final.pt", "*.log", "`target.final`: `{out}/ck/final.pt` matches `ck` of `checkpoints` too"),
+        ("m[ab].pt", "m[ab].pt", "*.log", "every file that `{out}/m[ab].pt` names matches `m[ab].pt` of `checkpoints`"),
+        ("*.pt", "end-?.pt", "*.log", "every file that `{out}/end-?.pt` names matches `*.pt` of `checkpoints` too"),
+        ("**/*.pt", "**/f.pt", "*.log", "every file that `{out}/**/f.pt` names matches `**/*.pt` of `checkpoints` too"),
+        ("ck.pt", "final.pt", "final*", "`target.final`: `{out}/final.pt` matches `final*` of `ignore` too"),
+        ("a/ck.pt", "final.pt", "ck.*", "`target.checkpoints`: `{out}/a/ck.pt` matches `ck.*` of `ignore` too"),
+    ],
+)
+def test_file_that_another_key_takes_away_is_named(checkpoints: str, final: str, ignore: str, said: str) -> None:
+    """A final file that is a checkpoint too, or one that is ignored, would not be judged: it is refused by name."""
+    table = TARGET.replace("ckpt*.pt", checkpoints).replace("{out}/final.pt", f"{{out}}/{final}")
+    message = refusal(f'{table}ignore = ["{ignore}"]\n')
+    assert said in message
+    assert "Narrow `" in message
+
+
+@pytest.mark.parametrize(
+    ("checkpoints", "final"),
+    [
+        ("ckpt*.pt", "*.pt"),
+        ("*-5.pt", "model*"),
+        ("*/f.pt", "**/f.pt"),
+        ("ck[0-9].pt", "ck?.pt"),
+        ("run/*", "run"),
+        ("a.pt", "a_pt"),
+    ],
+)
+def test_globs_that_need_not_name_the_same_files_are_read(checkpoints: str, final: str) -> None:
+    """Where a final file can be one that is no checkpoint, only a run shows whether it is."""
+    text = TARGET.replace("ckpt*.pt", checkpoints).replace("{out}/final.pt", f"{{out}}/{final}")
+    assert parse(text).target.final == (final,)
+
+
+def test_overlap_on_the_command_line_names_the_option() -> None:
+    """The same mistake on the command line is reported by its option."""
+    with pytest.raises(UsageError, match=r"^`--final`: `\{out\}/final\.pt` matches `\*\.pt` of `checkpoints` too"):
+        scenario_from_command(("sh", OUT), ("{out}/*.pt",), ("{out}/final.pt",))
+
+
 def test_toml_syntax_error_says_the_line() -> None:
     """A text that is no TOML is refused with the place of the mistake."""
     assert "is not valid TOML" in refusal("schema = 1\nclaim = = 2\n")
@@ -236,9 +279,9 @@ def scenarios(draw: st.DrawFn) -> Scenario:
         command=command,
         resume_command=draw(st.just(command) | COMMANDS),
         no_save_command=draw(st.just(()) | COMMANDS),
-        checkpoints=tuple(draw(st.lists(GLOBS, min_size=1, max_size=3))),
-        final=tuple(draw(st.lists(GLOBS, min_size=1, max_size=3))),
-        ignore=tuple(draw(st.lists(GLOBS, max_size=2))),
+        checkpoints=tuple(draw(st.lists(GLOBS.map("c/{}".format), min_size=1, max_size=3))),
+        final=tuple(draw(st.lists(GLOBS.map("f/{}".format), min_size=1, max_size=3))),
+        ignore=tuple(draw(st.lists(st.just("*.log") | GLOBS.map("i/{}".format), max_size=2))),
         verify=draw(st.just(()) | WORDS.map(lambda word: (word, "{path}"))),
         deadline_s=draw(st.floats(0.001, 1e5)) if has_deadline else 600.0,
         env=draw(st.dictionaries(WORDS.filter(lambda name: "=" not in name), WORDS, max_size=2)),
@@ -427,3 +470,15 @@ def test_schema_knows_the_keys_and_forbids_others() -> None:
     assert set(top["properties"]) == {"schema", "name", "claim", "seed", "target", "schedule", "fault", "expect"}
     assert top["required"] == ["schema"]
     assert all(not one["additionalProperties"] for one in schema["$defs"].values() if one.get("type") == "object")
+
+
+def test_schema_describes_every_key() -> None:
+    """Each property of each table has a description of its own, and each table one."""
+    schema = json_schema()
+    tables = {name: table for name, table in schema["$defs"].items() if table.get("type") == "object"}
+    assert set(tables) == {"ScenarioTable", "TargetTable", "Schedule", "FaultSpec", "ExpectTable"}
+    described = [prop.get("description", "") for table in tables.values() for prop in table["properties"].values()]
+    assert len(described) == 8 + 12 + 2 + 1 + 3
+    assert all(text.endswith(".") for text in described)
+    assert len(set(described)) == len(described)
+    assert all(table["description"] for table in tables.values())

@@ -33,6 +33,12 @@ class _Reporter:
         self._fd = -1
         self._identity: tuple[int, int] | None = None
 
+    def go_to(self, path: str) -> None:
+        """Report to another file from now on."""
+        if self._identity is not None and self._is_open():
+            os.close(self._fd)
+        self._path, self._identity = path, None
+
     def report(self, word: bytes) -> None:
         """Append one word, through the descriptor that was kept if it is still the file's."""
         try:
@@ -73,6 +79,46 @@ _reporter = _Reporter(os.environ.get("NINELIVES_TICKS", ""))
 def _after_step(optimizer: object, args: object, kwargs: object) -> None:  # noqa: ARG001 - the hook's signature
     """Tell that an optimizer has done a step."""
     _reporter.report(b"tick\n")
+
+
+def restart(path: str) -> None:
+    """Report to `path` as a new interpreter would, where this one was forked from another."""
+    _reporter.go_to(path)
+    _reporter.report(b"interpreter\n")
+    if _OPTIMIZER in sys.modules:
+        _reporter.report(b"torch\n")
+
+
+def _list_modules(path: str, root: int) -> None:
+    """At the end of the first process, leave the names of all modules that a warm template may import before."""
+    if os.getpid() != root:
+        return
+    try:
+        import json
+
+        torch = sys.modules.get("torch")
+        found = {"modules": _installed_modules(), "uses_cuda": bool(torch and torch.cuda.is_initialized())}
+        with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123 - no pathlib here
+            json.dump(found, file)
+    except Exception:  # noqa: BLE001 - whatever a module of the target does when looked at, its end is not disturbed
+        return
+
+
+def _installed_modules() -> list[str]:
+    """Return the loaded modules of the standard library and of installed packages, in the order of their import."""
+    import site
+    import sysconfig
+
+    folders = [*sysconfig.get_paths().values(), *site.getsitepackages(), site.getusersitepackages()]
+    places = tuple(os.path.realpath(folder) + os.sep for folder in folders)
+    names = []
+    for name, module in list(sys.modules.items()):
+        spec = getattr(module, "__spec__", None)
+        origin = getattr(spec, "origin", None)
+        is_installed = origin in ("built-in", "frozen") or os.path.realpath(origin or "").startswith(places)
+        if is_installed and getattr(spec, "name", None) == name and name != "sitecustomize":
+            names.append(name)
+    return names
 
 
 class _WatchForTorch:
@@ -120,6 +166,11 @@ def _run_users_own() -> None:
 
 
 if os.environ.get("NINELIVES_TICKS"):
+    sys.modules["ninelives_probe"] = sys.modules[__name__]
     sys.meta_path.insert(0, _WatchForTorch())
+    if os.environ.get("NINELIVES_MODULES"):
+        import atexit
+
+        atexit.register(_list_modules, os.environ.pop("NINELIVES_MODULES"), os.getpid())
     _reporter.report(b"interpreter\n")
 _run_users_own()

@@ -1,0 +1,299 @@
+"""A warm template: it has imported what the target imports, and forks a life on demand. A program of its own.
+
+Run by the target's own Python, with the target's own options, as `python … template.py`; it imports nothing of the
+project but `guardian.py` beside it, and is the guardian of its lives, one at a time. Standard input: one line of JSON
+(the configuration: modules to import, number of the socket), then commands, a line each: `launch {…}` forks a life with
+that plan, `kill` ends it. The socket carries what a guardian's does, and `ready` after the warm-up.
+
+A life gets what a start would give it: argv, environment, working folder, streams, signals as they were, `__main__`,
+fresh generators, the default number of threads. What it does not get: a hash seed of its own, import side effects
+of its own, an empty heap.
+"""
+
+# ruff: noqa: PTH100, PTH109, PTH110, PTH112, PTH118, PTH120, PTH123, PTH208, SLF001 - paths as the interpreter does
+
+from __future__ import annotations
+
+import gc
+import importlib.util
+import json
+import os
+import select
+import signal
+import socket
+import sys
+from contextlib import suppress
+from types import CodeType, ModuleType, TracebackType
+
+TYPE_CHECKING = False
+_HERE = os.path.dirname(os.path.abspath(__file__))
+if TYPE_CHECKING:
+    from typing import Any
+
+    from chaos.lives import guardian
+else:
+    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != _HERE]
+    # Under a name of ours: the target may have a `guardian` of its own.
+    _spec = importlib.util.spec_from_file_location("ninelives_guardian", os.path.join(_HERE, "guardian.py"))
+    guardian = importlib.util.module_from_spec(_spec)
+    _spec.loader.exec_module(guardian)
+
+
+# --- in the template ------------------------------------------------------------------------------------
+
+
+def warm_up(modules: list[str]) -> list[str]:
+    """Import `modules` in their order and do one optimizer step; return those that cannot be imported alone."""
+    failed = []
+    for name in modules:
+        if name not in sys.modules:
+            try:
+                importlib.import_module(name)
+            except BaseException:  # noqa: BLE001 - whatever a module does when imported alone, the life imports it itself
+                failed.append(name)
+    if "torch" in sys.modules:
+        _warm_torch()
+    gc.collect()
+    gc.freeze()  # so that a collection in a life does not touch, and so copy, every page
+    return failed
+
+
+def _warm_torch() -> None:
+    """Build one optimizer and do one step: the first one imports for a second.
+
+    On one thread: a pool of OpenMP's would not survive the fork, and each life would hang in its first parallel region.
+    """
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    state = torch.get_rng_state()
+    weight = torch.nn.Parameter(torch.zeros(2, 2))
+    optimizer = torch.optim.AdamW([weight])
+    (weight * weight).sum().backward()  # type: ignore[no-untyped-call]
+    optimizer.step()
+    optimizer.zero_grad()
+    torch.set_rng_state(state)
+    global _threads  # noqa: PLW0603 - handed to every life
+    _threads = threads
+
+
+_threads = 0
+
+
+def num_threads() -> int:
+    """Count this process's threads."""
+    return len(os.listdir("/proc/self/task"))
+
+
+class Template(guardian.Guardian):
+    """Waits for commands and forks lives, each of which it guards until it is ended."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        """Serve the supervisor behind `channel`."""
+        super().__init__(channel, root=-1)
+        self.handlers = {number: signal.getsignal(number) for number in signal.valid_signals()}
+        self.listeners: list[int] = []
+        self.temporary = ""
+
+    def serve(self) -> dict[str, Any] | None:
+        """Fork and guard lives until the supervisor is gone (None); in a life, return its plan."""
+        guardian.refuse_signals()
+        self.listen()
+        self.kill_all()  # what an import has started is nobody's
+        poll = select.poll()
+        poll.register(0, select.POLLIN | select.POLLHUP)
+        poll.register(self.wakeup_fd, select.POLLIN)
+        while True:
+            ready = {fd for fd, _ in poll.poll()}
+            if self.wakeup_fd in ready:
+                self.drain()
+            if 0 in ready:
+                line = guardian.read_line()
+                if not line:
+                    self.kill_all()
+                    guardian.remove(self.temporary)
+                    return None
+                command, _, plan = line.partition(b" ")
+                if command == b"launch":
+                    config: dict[str, Any] = json.loads(plan)
+                    if self.fork(config):
+                        return config
+                else:
+                    self.end_life()
+                    self.forget()
+
+    def fork(self, config: dict[str, Any]) -> bool:
+        """Fork a life; True in the life, when all is ready for the target's own code."""
+        self.killed.clear()
+        self.temporary = config["temporary"]
+        mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self.root = os.fork()
+        if self.root == 0:
+            mine.close()
+            try:
+                self.become_life(config, theirs)
+            except BaseException as error:  # noqa: BLE001 - whatever it is, the supervisor must hear of it
+                guardian.send(self.channel, {"event": "failed", "error": str(error)})
+                os._exit(127)
+            return True
+        theirs.close()
+        _, self.listeners, _, _ = socket.recv_fds(mine, 4096, 1)  # kept, so that calls stay blocked without supervisor
+        mine.close()
+        self.reap(os.WNOHANG)
+        return False
+
+    def forget(self) -> None:
+        """Give up what belonged to the life that has ended."""
+        for fd in self.listeners:
+            os.close(fd)
+        self.listeners = []
+
+    def become_life(self, config: dict[str, Any], to_guardian: socket.socket) -> None:
+        """In the child: undo what makes this a template, set the stage, and install the filter."""
+        signal.set_wakeup_fd(-1)
+        guardian.set_stage(config)
+        os.close(self.wakeup_fd)
+        for number, handler in self.handlers.items():
+            if handler is not None and handler != signal.SIG_DFL:
+                with suppress(OSError, ValueError):
+                    signal.signal(number, handler)
+        os.environ.clear()
+        os.environ.update(config["env"])
+        _renew_generators()
+        _restore_threads()
+        guardian.hand_over(config, self.channel, to_guardian)
+        self.channel.close()
+        to_guardian.close()
+        _report_start(config["env"].get("NINELIVES_TICKS", ""))
+
+
+# --- in a life ------------------------------------------------------------------------------------------
+
+
+def _renew_generators() -> None:
+    """Seed from the system what a start seeds from the system."""
+    for name in ("random", "numpy.random", "torch"):
+        if name in sys.modules:
+            sys.modules[name].seed()
+    if "tempfile" in sys.modules:
+        vars(sys.modules["tempfile"])["tempdir"] = None  # TMPDIR is another one
+
+
+def _restore_threads() -> None:
+    """Let torch have as many threads as a start gives it."""
+    if _threads:
+        sys.modules["torch"].set_num_threads(_threads)
+
+
+def _report_start(ticks: str) -> None:
+    """Let the probe report to this life's file, from the start on."""
+    probe = sys.modules.get("ninelives_probe")
+    if probe is not None and ticks:
+        probe.restart(ticks)
+
+
+def run_target(python: dict[str, Any]) -> None:
+    """Run the target's script, module or code as `__main__`, as the interpreter does."""
+    kind, name, arguments = python["kind"], python["name"], python["arguments"]
+    sys.orig_argv = [sys.executable, *python["options"], *([f"-{kind}"] if kind != "script" else []), name, *arguments]
+    main = ModuleType("__main__")
+    main.__dict__["__builtins__"] = sys.modules["builtins"]
+    sys.modules["__main__"] = main
+    sys.argv = [name if kind == "script" else f"-{kind}", *arguments]
+    if kind == "m":
+        _prepend_path(os.getcwd())
+        _as_interpreter(lambda: _runpy()._run_module_as_main(name))
+    elif kind == "c":
+        _prepend_path("")
+        _as_interpreter(lambda: exec(compile(name, "<string>", "exec"), main.__dict__))  # noqa: S102 - it is the target
+    elif os.path.isdir(name) or _is_archive(name):
+        sys.path.insert(0, name)
+        _as_interpreter(lambda: _runpy()._run_module_as_main("__main__", alter_argv=False))
+    else:
+        _prepend_path(os.path.dirname(os.path.realpath(name)))
+        _as_interpreter(lambda: _run_file(name, main))
+
+
+def _runpy() -> Any:  # noqa: ANN401 - a module
+    import runpy
+
+    return runpy
+
+
+def _is_archive(name: str) -> bool:
+    """Tell whether a script is an archive with a `__main__` in it."""
+    with suppress(OSError), open(name, "rb") as file:
+        return file.read(4) == b"PK\x03\x04"
+    return False
+
+
+def _prepend_path(entry: str) -> None:
+    """Put what the interpreter puts first on its path, unless it was told not to."""
+    if not getattr(sys.flags, "safe_path", False) and not sys.flags.isolated:
+        sys.path.insert(0, entry)
+
+
+def _run_file(name: str, main: ModuleType) -> None:
+    """Run a script's file."""
+    from importlib.machinery import SourceFileLoader
+
+    path = os.path.abspath(name)
+    main.__file__ = path
+    main.__loader__ = SourceFileLoader("__main__", path)
+    main.__dict__["__cached__"] = None
+    exec(_compiled(name, path), main.__dict__)  # noqa: S102 - it is the target
+
+
+def _compiled(name: str, path: str) -> CodeType:
+    """Compile a script; where it cannot be read, say so as the interpreter does."""
+    try:
+        with open(name, "rb") as file:
+            return compile(file.read(), path, "exec")
+    except OSError as error:
+        sys.stderr.write(f"{sys.executable}: can't open file '{path}': [Errno {error.errno}] {error.strerror}\n")
+        raise SystemExit(2) from None
+
+
+def _as_interpreter(run: Any) -> None:  # noqa: ANN401 - a function without arguments
+    """Run the target; an exception that nobody catches is told without the frames of this file."""
+    try:
+        run()
+    except SystemExit:
+        raise
+    except BaseException as error:  # noqa: BLE001 - what the interpreter's own main would catch
+        sys.excepthook(type(error), error, _without_ours(error.__traceback__))
+        if isinstance(error, KeyboardInterrupt):
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGINT)
+        raise SystemExit(1) from None
+
+
+def _without_ours(trace: TracebackType | None) -> TracebackType | None:
+    """Return a traceback from the first frame on that is not of this file."""
+    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+        trace = trace.tb_next
+    return trace
+
+
+def main() -> None:
+    """Warm up, serve, and in a life run the target to the interpreter's own end."""
+    line = guardian.read_line()
+    if not line:
+        return
+    config = json.loads(line)
+    channel = socket.socket(fileno=config["channel"])
+    channel.set_inheritable(False)
+    failed = warm_up(config["modules"])
+    template = Template(channel)
+    guardian.send(channel, {"event": "ready", "failed_modules": failed[:20], "threads": num_threads()})
+    plan = template.serve()
+    if plan is None:
+        os._exit(0)
+    run_target(plan["python"])
+
+
+if __name__ == "__main__":
+    main()

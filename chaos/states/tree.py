@@ -1,0 +1,246 @@
+"""A folder as a model: names that lead to nodes, changed by what a recording tells; nothing here touches the disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import xxhash
+
+from chaos.states.changes import (
+    ROOT,
+    Allocated,
+    Change,
+    Linked,
+    Made,
+    NodeKind,
+    Renamed,
+    Resized,
+    Stamp,
+    Unlinked,
+    Wrote,
+    Zeroed,
+)
+from chaos.states.content import Content
+from chaos.states.extents import Extents
+
+_FOLDER_MODE: Final = 0o755
+
+
+class UnknownNodeError(Exception):
+    """A change tells of a node or a name that the model does not have."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Node:
+    """One file, folder, symbolic link or FIFO; `names` are its (folder, name) pairs, `entries` a folder's."""
+
+    number: int
+    kind: NodeKind
+    mode: int = 0
+    modified_ns: int = 0
+    text: str = ""
+    extents: Extents = field(default_factory=Extents)
+    entries: dict[str, int] = field(default_factory=dict)
+    names: set[tuple[int, str]] = field(default_factory=set)
+    digest: bytes | None = None
+
+
+class Tree:
+    """A folder with all that is in it; nodes without a name are kept, since they may be written and get one again."""
+
+    def __init__(self, content: Content) -> None:
+        """Begin with an empty folder; `content` gives the bytes of pieces when a digest is asked for."""
+        self.content = content
+        self.nodes = {ROOT: Node(number=ROOT, kind=NodeKind.FOLDER, mode=_FOLDER_MODE)}
+        self._shared: set[int] = set()
+        self._links_digest: bytes | None = None
+
+    def copy(self) -> Tree:
+        """Return the same folder, to be changed apart."""
+        other = Tree(self.content)
+        other.nodes = {
+            number: Node(
+                number=number,
+                kind=node.kind,
+                mode=node.mode,
+                modified_ns=node.modified_ns,
+                text=node.text,
+                extents=node.extents.copy(),
+                entries=node.entries.copy(),
+                names=node.names.copy(),
+            )
+            for number, node in self.nodes.items()
+        }
+        other._shared = self._shared.copy()
+        return other
+
+    # --- looking ------------------------------------------------------------------------------------
+
+    def node(self, number: int) -> Node:
+        """Return a node; UnknownNodeError where there is none of this number."""
+        try:
+            return self.nodes[number]
+        except KeyError as error:
+            raise UnknownNodeError(str(number)) from error
+
+    def find(self, path: str) -> Node | None:
+        """Return the node that a path (relative, as changes write names) leads to, None where there is none."""
+        node = self.nodes[ROOT]
+        for name in path.split("/") if path not in ("", ".") else ():
+            number = node.entries.get(name)
+            if number is None:
+                return None
+            node = self.nodes[number]
+        return node
+
+    def paths(self, node: Node) -> list[str]:
+        """Return all names of a node, relative to the folder, in order; the folder itself is `.`."""
+        if node.number == ROOT:
+            return ["."]
+        found = []
+        for parent, name in node.names:
+            found += [name if base == "." else f"{base}/{name}" for base in self.paths(self.nodes[parent])]
+        return sorted(found)
+
+    def walk(self, folder: Node | None = None, base: str = "") -> Iterator[tuple[str, Node]]:
+        """Yield every name below the folder with its node, a folder before what is in it."""
+        for name, number in sorted((folder or self.nodes[ROOT]).entries.items()):
+            node, path = self.nodes[number], base + name
+            yield path, node
+            if node.kind is NodeKind.FOLDER:
+                yield from self.walk(node, path + "/")
+
+    def digest(self) -> str:
+        """Return a digest of all that can be seen in the folder, hexadecimal.
+
+        Names, kinds, contents, permissions, texts of links, and which names are of one file; not times. Equal folders
+        have equal digests, however they came about. A change since the last call costs what it changed.
+        """
+        state = xxhash.xxh3_128(self._digest(self.nodes[ROOT]))
+        if self._links_digest is None:
+            groups = sorted("\0".join(self.paths(self.nodes[number])) for number in self._shared)
+            self._links_digest = xxhash.xxh3_128_digest("\0\0".join(groups).encode())
+        state.update(self._links_digest)
+        return state.hexdigest()
+
+    def _digest(self, node: Node) -> bytes:
+        """Return the digest of a node and all below it."""
+        if node.digest is None:
+            state = xxhash.xxh3_128(f"{node.kind} {node.mode:o} {node.text}\0".encode())
+            if node.kind is NodeKind.FILE:
+                state.update(node.extents.digest(self.content))
+            for name, number in sorted(node.entries.items()):
+                state.update(name.encode() + b"\0" + self._digest(self.nodes[number]))
+            node.digest = state.digest()
+        return node.digest
+
+    # --- changing -----------------------------------------------------------------------------------
+
+    def apply(self, change: Change, *, start: int = 0, end: int | None = None) -> None:
+        """Do what a change tells; of written bytes only those from file offset `start` to `end`.
+
+        Raises UnknownNodeError where it does not fit: then the recording is not of this folder.
+        """
+        match change:
+            case Made():
+                self.nodes[change.node] = Node(number=change.node, kind=change.kind, text=change.text)
+                if change.parent is not None:
+                    self._attach(change.parent, change.name, change.node)
+            case Wrote() | Resized() | Allocated() | Zeroed():
+                self._apply_content(change, start, end)
+            case Linked():
+                self._attach(change.parent, change.name, change.node)
+            case Unlinked():
+                self._abandon(self._detach(change.parent, change.name))
+            case Renamed():
+                self._rename(change)
+            case _:
+                pass
+        for stamp in change.stamps:
+            self._stamp(stamp)
+
+    def _apply_content(self, change: Wrote | Resized | Allocated | Zeroed, start: int, end: int | None) -> None:
+        """Change the bytes of a file."""
+        node = self.node(change.node)
+        match change:
+            case Wrote():
+                node.extents.write(change.offset, change.pieces, start, change.end if end is None else end)
+            case Zeroed():
+                node.extents.zero(change.offset, change.offset + change.length_bytes)
+                node.extents.resize(change.size_bytes)
+            case _:
+                node.extents.resize(change.size_bytes)
+        self._soil(node)
+
+    def _stamp(self, stamp: Stamp) -> None:
+        """Set permissions and time of a node."""
+        node = self.node(stamp.node)
+        if node.mode != stamp.mode:
+            node.mode = stamp.mode
+            self._soil(node)
+        node.modified_ns = stamp.modified_ns
+
+    def _rename(self, change: Renamed) -> None:
+        """Move a name, or let two change places; two names of one file stay as they are (rename(2))."""
+        old = self.node(change.parent).entries.get(change.name)
+        new = self.node(change.new_parent).entries.get(change.new_name)
+        if old is not None and old == new:
+            return
+        moved = self._detach(change.parent, change.name)
+        if new is not None:
+            replaced = self._detach(change.new_parent, change.new_name)
+            if change.is_exchange:
+                self._attach(change.parent, change.name, replaced.number)
+            else:
+                self._abandon(replaced)
+        self._attach(change.new_parent, change.new_name, moved.number)
+
+    def _attach(self, parent: int, name: str, number: int) -> None:
+        """Give a node a name."""
+        folder, node = self.node(parent), self.node(number)
+        folder.entries[name] = number
+        node.names.add((parent, name))
+        self._names_changed(folder, node)
+
+    def _detach(self, parent: int, name: str) -> Node:
+        """Take a name away and return the node that had it."""
+        folder = self.node(parent)
+        if name not in folder.entries:
+            raise UnknownNodeError(name)
+        node = self.nodes[folder.entries.pop(name)]
+        node.names.discard((parent, name))
+        self._names_changed(folder, node)
+        return node
+
+    def _abandon(self, node: Node) -> None:
+        """Take apart what is below a folder that has no name any more, so that nobody counts as named by it."""
+        if not node.names:
+            for name in list(node.entries):
+                self._abandon(self._detach(node.number, name))
+
+    def _names_changed(self, folder: Node, node: Node) -> None:
+        """Note what a changed name makes stale."""
+        self._soil(folder)
+        if len(node.names) > 1:
+            self._shared.add(node.number)
+        else:
+            self._shared.discard(node.number)
+        self._links_digest = None
+
+    def _soil(self, node: Node) -> None:
+        """Drop the digests that a changed node has part in; where one is missing, those above it are, too."""
+        node.digest = None
+        stack = [node]
+        while stack:
+            for parent, _ in stack.pop().names:
+                above = self.nodes[parent]
+                if above.digest is not None:
+                    above.digest = None
+                    stack.append(above)
+
+    def forget_nameless(self) -> None:
+        """Drop what has no name: after a kill nobody has it open any more."""
+        for number in [n for n, node in self.nodes.items() if n != ROOT and not node.names]:
+            del self.nodes[number]
