@@ -334,7 +334,7 @@ def _check_overlaps(target: Target, place: Place) -> None:
             if _is_covered(glob, anywhere(other) if winner == "ignore" else other):
                 is_file = not _WILDCARD.search(glob)
                 files = f"`{OUT}/{glob}`" if is_file else f"every file that `{OUT}/{glob}` names"
-                problem = f"{files} matches `{other}` of `{winner}` too, and would count as that only"
+                problem = f"{files} matches `{other}` of `{winner}` too, which goes first: none is left for `{key}`"
                 hint = f"Narrow `{winner}`, or give the file a name that only `{key}` has."
                 place.fail(f"target.{key}", problem, hint)
 

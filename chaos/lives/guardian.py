@@ -129,18 +129,18 @@ class Guardian:
         self.channel = channel
         self.root = root
         self.killed: set[int] = set()
-        self.wakeup_fd = -1
+        self.wakeup_fds = (-1, -1)
 
     def listen(self) -> None:
-        """Be woken, through `wakeup_fd`, when a child ends."""
-        self.wakeup_fd, write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+        """Be woken, through the first of `wakeup_fds`, when a child ends."""
+        self.wakeup_fds = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(self.wakeup_fds[1], warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
 
     def drain(self) -> None:
         """Take in that children ended."""
         with suppress(BlockingIOError):
-            os.read(self.wakeup_fd, 4096)
+            os.read(self.wakeup_fds[0], 4096)
         self.reap(os.WNOHANG)
 
     def reap(self, flags: int) -> bool:
@@ -181,11 +181,11 @@ class Guardian:
         self.listen()
         poll = select.poll()
         poll.register(0, select.POLLIN | select.POLLHUP)
-        poll.register(self.wakeup_fd, select.POLLIN)
+        poll.register(self.wakeup_fds[0], select.POLLIN)
         self.reap(os.WNOHANG)
         while True:
             ready = {fd for fd, _ in poll.poll()}
-            if self.wakeup_fd in ready:
+            if self.wakeup_fds[0] in ready:
                 self.drain()
             if 0 in ready:
                 if not os.read(0, 64):

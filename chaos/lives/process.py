@@ -51,7 +51,7 @@ class LaunchPlan(Record, kw_only=True):
     umask: int = 0o022
 
 
-class _Message(msgspec.Struct, frozen=True):
+class Message(msgspec.Struct, frozen=True):
     """One packet from the guardian."""
 
     event: str
@@ -63,7 +63,7 @@ class _Message(msgspec.Struct, frozen=True):
     is_killable_only: bool = False
     error: str = ""
     failed_modules: tuple[str, ...] = ()
-    threads: int = 0
+    threads_left: int = 0
 
 
 class Killed(Record, kw_only=True):
@@ -127,7 +127,7 @@ class Keeper:
         """Wait up to `timeout_s` for a message; it is still to be received then."""
         return bool(select.select([self._channel], [], [], timeout_s)[0])
 
-    def receive(self) -> tuple[_Message, list[int]]:
+    def receive(self) -> tuple[Message, list[int]]:
         """Take one message, and the descriptors that came with it. HarnessError where the guardian is gone."""
         data, fds, _, _ = socket.recv_fds(self._channel, 65536, 1)
         message = _decode(data)
@@ -196,7 +196,7 @@ class LifeProcess:
         if fds:
             self.listener_fd = fds[0]
 
-    def _first_message(self) -> tuple[_Message, list[int]]:
+    def _first_message(self) -> tuple[Message, list[int]]:
         """Wait for `started`, passing over what was still on its way about an earlier life."""
         limit = time.monotonic() + _START_S
         while self._keeper.has_message(max(limit - time.monotonic(), 0)):
@@ -230,11 +230,11 @@ class LifeProcess:
             return False
         return self.root_status is None and stat.rpartition(b")")[2].split()[0] not in (b"Z", b"X")
 
-    def _receive(self) -> _Message:
-        """Take one message and note what it says of the root; one about an earlier life of the same guardian is void."""
+    def _receive(self) -> Message:
+        """Take one message and note what it says of the root; one about an earlier life is void."""
         message, _ = self._keeper.receive()
         if message.root != self.root_pid:
-            return _Message(event="void")
+            return Message(event="void")
         if message.event == "root_ended":
             self.root_status = message.status
         if message.event == "none_left":
@@ -313,9 +313,9 @@ def _adopted(since_s: float) -> list[psutil.Process]:
     return found
 
 
-def _decode(data: bytes) -> _Message:
+def _decode(data: bytes) -> Message:
     """Decode one packet; an empty one means that the guardian is gone."""
-    return msgspec.json.decode(data, type=_Message) if data else _Message(event="")
+    return msgspec.json.decode(data, type=Message) if data else Message(event="")
 
 
 def adopt_orphans() -> None:

@@ -102,16 +102,15 @@ class _Template:
         )
         try:
             self._keeper.introduce({"modules": modules})
-            is_ready = self._keeper.has_message(_WARM_UP_S)
-            if is_ready:
-                self._keeper.receive()
+            said = self._keeper.receive()[0] if self._keeper.has_message(_WARM_UP_S) else None
         except HarnessError as error:
             self.close()
             message = "the warm template ended while it imported what the target imports"
             raise HarnessError(message, hint=_FRESH) from error
-        if not is_ready:
+        if said is None or said.threads_left > 0:
             self.close()
-            message = f"the warm template was not ready within {_WARM_UP_S:.0f} s"
+            what = "left threads that lives would wait for" if said else f"did not end within {_WARM_UP_S:.0f} s"
+            message = f"the warm-up of the template {what}"
             raise HarnessError(message, hint=_FRESH)
 
     def _environment(self, plan: LaunchPlan) -> dict[str, str]:

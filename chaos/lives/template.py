@@ -10,7 +10,7 @@ fresh generators, the default number of threads. What it does not get: a hash se
 of its own, an empty heap.
 """
 
-# ruff: noqa: PTH100, PTH109, PTH110, PTH112, PTH118, PTH120, PTH123, PTH208, SLF001 - paths as the interpreter does
+# ruff: noqa: PTH100, PTH109, PTH112, PTH118, PTH120, PTH123, PTH208, SLF001 - paths as the interpreter does
 
 from __future__ import annotations
 
@@ -42,8 +42,11 @@ else:
 # --- in the template ------------------------------------------------------------------------------------
 
 
-def warm_up(modules: list[str]) -> list[str]:
-    """Import `modules` in their order and do one optimizer step; return those that cannot be imported alone."""
+def warm_up(modules: list[str]) -> dict[str, Any]:
+    """Import `modules` in their order and do one optimizer step; say what could not be imported alone, and the threads.
+
+    A thread that the step leaves behind would be missing in every life; those of imports (numpy's BLAS) survive.
+    """
     failed = []
     for name in modules:
         if name not in sys.modules:
@@ -51,11 +54,12 @@ def warm_up(modules: list[str]) -> list[str]:
                 importlib.import_module(name)
             except BaseException:  # noqa: BLE001 - whatever a module does when imported alone, the life imports it itself
                 failed.append(name)
+    threads = num_threads()
     if "torch" in sys.modules:
         _warm_torch()
     gc.collect()
     gc.freeze()  # so that a collection in a life does not touch, and so copy, every page
-    return failed
+    return {"failed_modules": failed[:20], "threads_left": num_threads() - threads}
 
 
 def _warm_torch() -> None:
@@ -103,10 +107,10 @@ class Template(guardian.Guardian):
         self.kill_all()  # what an import has started is nobody's
         poll = select.poll()
         poll.register(0, select.POLLIN | select.POLLHUP)
-        poll.register(self.wakeup_fd, select.POLLIN)
+        poll.register(self.wakeup_fds[0], select.POLLIN)
         while True:
             ready = {fd for fd, _ in poll.poll()}
-            if self.wakeup_fd in ready:
+            if self.wakeup_fds[0] in ready:
                 self.drain()
             if 0 in ready:
                 line = guardian.read_line()
@@ -155,7 +159,8 @@ class Template(guardian.Guardian):
         """In the child: undo what makes this a template, set the stage, and install the filter."""
         signal.set_wakeup_fd(-1)
         guardian.set_stage(config)
-        os.close(self.wakeup_fd)
+        for fd in self.wakeup_fds:
+            os.close(fd)
         for number, handler in self.handlers.items():
             if handler is not None and handler != signal.SIG_DFL:
                 with suppress(OSError, ValueError):
@@ -210,7 +215,7 @@ def run_target(python: dict[str, Any]) -> None:
         _prepend_path("")
         _as_interpreter(lambda: exec(compile(name, "<string>", "exec"), main.__dict__))  # noqa: S102 - it is the target
     elif os.path.isdir(name) or _is_archive(name):
-        sys.path.insert(0, name)
+        sys.path.insert(0, os.path.abspath(name))
         _as_interpreter(lambda: _runpy()._run_module_as_main("__main__", alter_argv=False))
     else:
         _prepend_path(os.path.dirname(os.path.realpath(name)))
@@ -263,11 +268,12 @@ def _as_interpreter(run: Any) -> None:  # noqa: ANN401 - a function without argu
         run()
     except SystemExit:
         raise
-    except BaseException as error:  # noqa: BLE001 - what the interpreter's own main would catch
-        sys.excepthook(type(error), error, _without_ours(error.__traceback__))
+    except BaseException as error:
+        trace = _without_ours(error.__traceback__)
+        sys.excepthook(type(error), error.with_traceback(trace), trace)
         if isinstance(error, KeyboardInterrupt):
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
-            os.kill(os.getpid(), signal.SIGINT)
+            sys.excepthook = lambda *_: None  # told already; but the interpreter must see it, to end by the signal
+            raise
         raise SystemExit(1) from None
 
 
@@ -286,9 +292,9 @@ def main() -> None:
     config = json.loads(line)
     channel = socket.socket(fileno=config["channel"])
     channel.set_inheritable(False)
-    failed = warm_up(config["modules"])
+    facts = warm_up(config["modules"])
     template = Template(channel)
-    guardian.send(channel, {"event": "ready", "failed_modules": failed[:20], "threads": num_threads()})
+    guardian.send(channel, {"event": "ready", **facts})
     plan = template.serve()
     if plan is None:
         os._exit(0)

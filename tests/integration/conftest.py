@@ -21,6 +21,7 @@ from chaos.checkpoints.process import Examiner
 from chaos.lives.intercepted import run_intercepted
 from chaos.lives.polled import run_polled
 from chaos.lives.request import LifeRequest, LifeResult
+from chaos.lives.starters import FreshStarter, Starter
 from chaos.model import CrashPoint, Target, TargetProfile
 from chaos.roles import FileNames
 from chaos.states.snapshot import Photographer
@@ -40,14 +41,23 @@ class Lives:
     profile: TargetProfile = field(default_factory=TargetProfile)
     checkpoints: tuple[str, ...] = ("*",)
     python: tuple[str, ...] = ("-S", "-E")
+    command: tuple[str, ...] = ()
+    cwd: str = ""
+    env: dict[str, str] = field(default_factory=dict)
     number: int = 0
 
     @property
     def target(self) -> Target:
         """Return the target that the script is."""
-        command = (sys.executable, *self.python, str(TARGETS / self.script), "{out}", *self.arguments)
+        script = (sys.executable, *self.python, str(TARGETS / self.script), "{out}")
+        command = (*(self.command or script), *self.arguments)
         return Target(
-            command=command, resume_command=command, checkpoints=self.checkpoints, final=(), env={"PYTHONHASHSEED": "0"}
+            command=command,
+            resume_command=command,
+            checkpoints=self.checkpoints,
+            final=(),
+            env={"PYTHONHASHSEED": "0", **self.env},
+            cwd=self.cwd,
         )
 
     def new_out(self) -> Path:
@@ -65,6 +75,7 @@ class Lives:
         is_polled: bool = False,
         deadline_s: float = DEADLINE_S,
         is_first: bool = True,
+        starter: Starter | None = None,
     ) -> LifeResult:
         """Run one life, in a new output folder where none is given."""
         out = out or self.new_out()
@@ -87,7 +98,7 @@ class Lives:
             deadline_s=deadline_s,
             varying_leaves={},
         )
-        return (run_polled if is_polled else run_intercepted)(request, photographer)
+        return (run_polled if is_polled else run_intercepted)(request, photographer, starter or FreshStarter())
 
     @property
     def out(self) -> Path:

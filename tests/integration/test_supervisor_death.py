@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -15,11 +16,19 @@ import psutil
 import pytest
 
 from chaos.journal import TrialFinished, read_events
+from chaos.lives import guardian
 from chaos.model import TrialKind
 
 KILLS = 24
 COUNT = Path(__file__).with_name("targets") / "count.py"
 PATIENCE_S = 20.0
+WORKER = "chaos.executors.worker"
+GUARDIAN = str(Path(guardian.__file__))
+
+
+def marked(runs: Path) -> dict[str, str]:
+    """Return an environment by which every process of a campaign is found again."""
+    return {**os.environ, "CAMPAIGN_UNDER_TEST": str(runs)}
 
 
 def arguments(runs: Path, *more: str) -> list[str]:
@@ -70,7 +79,7 @@ def whole(chaos_command: Path, tmp_path_factory: pytest.TempPathFactory) -> tupl
     return json.loads(done.stdout), states(runs)
 
 
-@pytest.mark.parametrize("victim", ["campaign", "trial"])
+@pytest.mark.parametrize("victim", ["campaign", "worker"])
 @pytest.mark.parametrize("after", [1, 4])
 def test_a_killed_supervisor_leaves_nobody_and_the_campaign_goes_on(
     chaos_command: Path,
@@ -81,15 +90,17 @@ def test_a_killed_supervisor_leaves_nobody_and_the_campaign_goes_on(
     victim: str,
     after: int,
 ) -> None:
-    """SIGKILL to the campaign's process or a trial's: nothing runs on, and going on ends as an undisturbed run does."""
+    """SIGKILL to the campaign or to a worker: nothing runs on, and going on ends as an undisturbed run does."""
     runs = tmp_path / "runs"
-    campaign = subprocess.Popen([chaos_command, *arguments(runs)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    campaign = subprocess.Popen(
+        [chaos_command, *arguments(runs)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=marked(runs)
+    )
     try:
         assert eventually(lambda: len(outcomes(runs)) >= after, within_s=PATIENCE_S)
         if victim == "campaign":
             campaign.kill()
         else:
-            assert eventually(lambda: kill_a_trial(processes_with(str(runs))), within_s=PATIENCE_S)
+            assert eventually(lambda: kill_a_worker(processes_with(str(runs))), within_s=PATIENCE_S)
         stdout, stderr = campaign.communicate(timeout=PATIENCE_S)
     finally:
         campaign.kill()
@@ -107,7 +118,7 @@ def test_a_killed_supervisor_leaves_nobody_and_the_campaign_goes_on(
     assert states(runs) == whole[1]
 
 
-@pytest.mark.parametrize("victim", ["campaign", "trial", "both"])
+@pytest.mark.parametrize("victim", ["campaign", "worker", "both", "worker and guardian"])
 def test_a_target_that_hangs_does_not_survive_its_supervisor(
     chaos_command: Path,
     tmp_path: Path,
@@ -120,15 +131,20 @@ def test_a_target_that_hangs_does_not_survive_its_supervisor(
     escape = [sys.executable, "-S", "-E", str(COUNT.with_name("escape.py")), "{out}", "daemon"]
     globs = ["--checkpoints", "{out}/ready", "--final", "{out}/f"]
     command = [chaos_command, "run", "--runs", str(runs), "--jobs", "2", *globs, "--", *escape]
-    campaign = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    campaign = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=marked(runs))
     try:
         assert eventually(lambda: len(list(runs.glob("latest/trials/*/out/ready"))) == 2, within_s=PATIENCE_S)
         assert len([p for p in processes_with(str(runs)) if "daemon" in p.cmdline()[-1:]]) >= 4
-        wanted = {"campaign": ["run"], "trial": ["trial"], "both": ["run", "trial"]}[victim]
-        victims = [p for p in processes_with(str(runs)) if set(p.cmdline()) & set(wanted)]
+        wanted = {
+            "campaign": {"run"},
+            "worker": {WORKER},
+            "both": {"run", WORKER},
+            "worker and guardian": {WORKER, GUARDIAN},
+        }[victim]
+        victims = [p for p in processes_with(str(runs)) if set(p.cmdline()) & wanted]
         assert victims
         for process in victims:
-            with suppress(psutil.NoSuchProcess):  # a trial may have followed its campaign by now
+            with suppress(psutil.NoSuchProcess):  # a worker may have followed its campaign by now
                 process.kill()
         campaign.wait(PATIENCE_S)
     finally:
@@ -145,16 +161,14 @@ def test_calls_stay_blocked_when_the_supervisor_is_gone(
     script = [sys.executable, "-S", "-E", str(COUNT.with_name("writer.py")), "{out}"]
     globs = ["--checkpoints", "{out}/state", "--final", "{out}/f"]
     command = [chaos_command, "run", "--runs", str(runs), "--jobs", "1", *globs, "--", *script]
-    campaign = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    campaign = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=marked(runs))
     failed = Path("latest/trials/0001/out/failed")
     try:
         assert eventually((runs / failed).exists, within_s=PATIENCE_S)
-        supervisors = [p for p in processes_with(str(runs)) if {"run", "trial"} & set(p.cmdline())]
-        (guardian,) = [
-            child for p in supervisors for child in p.children() if "guardian.py" in " ".join(child.cmdline())
-        ]
-        (target,) = guardian.children()
-        guardian.suspend()
+        supervisors = [p for p in processes_with(str(runs)) if {"run", WORKER} & set(p.cmdline())]
+        (keeper,) = [child for p in supervisors for child in p.children() if GUARDIAN in child.cmdline()]
+        (target,) = keeper.children()
+        keeper.suspend()
         try:
             for process in supervisors:
                 process.kill()
@@ -164,18 +178,18 @@ def test_calls_stay_blocked_when_the_supervisor_is_gone(
             assert eventually(lambda: target.status() == psutil.STATUS_SLEEPING, within_s=PATIENCE_S)
             assert (runs / failed).read_bytes() == b"\0"
         finally:
-            guardian.resume()
+            keeper.resume()
     finally:
         campaign.kill()
         campaign.wait()
     assert eventually(lambda: processes_with(str(runs)) == [], within_s=PATIENCE_S), processes_with(str(runs))
 
 
-def kill_a_trial(processes: list[Any]) -> bool:
-    """Send SIGKILL to one process that runs a trial; False where there is none just now."""
+def kill_a_worker(processes: list[Any]) -> bool:
+    """Send SIGKILL to one process that runs trials; False where there is none just now."""
     for process in processes:
         with suppress(psutil.NoSuchProcess):
-            if "trial" in process.cmdline():
+            if WORKER in process.cmdline():
                 process.kill()
                 return True
     return False

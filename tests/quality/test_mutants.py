@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from chaos.campaign import Campaign
 from chaos.checks import ALL_CHECKS, Check
-from chaos.executors.lineage import run_trial
+from chaos.executors.bench import Bench
 from chaos.journal import CampaignStarted, Event, TrialFinished
 from chaos.judging import Judged, judge_events
 from chaos.model import (
@@ -73,7 +73,8 @@ class InProcessPool:
         """Run one trial after the other."""
         for spec, folder in specs:
             folder.mkdir(parents=True, exist_ok=True)
-            yield run_trial(spec, folder.absolute())
+            with Bench() as bench:
+                yield bench.run(spec, folder.absolute())
 
     def __enter__(self) -> Self:
         """Return the pool itself."""
