@@ -80,6 +80,7 @@ class Campaign:
         self._journal = journal
         self._observe = observe
         self._events = list(events)
+        self._finished = {e.outcome.trial.number: e.outcome for e in events if isinstance(e, TrialFinished)}
         self._started = next(event for event in events if isinstance(event, CampaignStarted))
         self._begin_s = time.monotonic()
         self._causes: list[str] = []
@@ -100,13 +101,17 @@ class Campaign:
             with LocalPool(self._started.jobs) as pool:
                 recorded = self._reference(pool)
                 self._execute(pool, self._companions(recorded), recorded.reference)
-                schedule = self._schedule(recorded)
-                self._execute(pool, (*self._repetitions(schedule), *schedule), recorded.reference)
-                self._require_agreement(recorded.reference)
-                self._replace_missing(pool, recorded)
+                self._strike(pool, recorded)
         except InconclusiveError as error:
             self._causes.append(str(error))
         self._record(CampaignEnded(elapsed_s=time.monotonic() - self._begin_s, causes=tuple(self._causes)))
+
+    def _strike(self, pool: LocalPool, recorded: ReferenceRecorded) -> None:
+        """Run the faulted trials, until as many kills have landed as were asked for."""
+        schedule = self._schedule(recorded)
+        self._execute(pool, (*self._repetitions(schedule), *schedule), recorded.reference)
+        self._require_agreement(recorded.reference)
+        self._replace_missing(pool, recorded)
 
     def learn(self) -> ReferenceRecorded:
         """Run the references only, and return what they taught."""
@@ -180,7 +185,8 @@ class Campaign:
             seed=self._started.seed,
             first_number=FIRST_FAULTED,
         )
-        self._record(TrialsPlanned(trials=tuple(trials)))
+        points = tuple(point for point in self._points(recorded) if point not in recorded.points)
+        self._record(TrialsPlanned(trials=tuple(trials), recovery_points=points))
         return tuple(trials)
 
     def _planned(self, *, is_faulted: bool) -> tuple[Trial, ...]:
@@ -327,11 +333,13 @@ class Campaign:
             hint = "free some space, then go on with `chaos run --continue`, or choose another place with --runs DIR"
             raise HarnessError(message, hint=hint) from error
         self._events.append(event)
+        if isinstance(event, TrialFinished):
+            self._finished[event.outcome.trial.number] = event.outcome
         self._observe(event)
 
     def _outcomes(self) -> list[Outcome]:
         """Return all outcomes recorded so far."""
-        return [event.outcome for event in self._events if isinstance(event, TrialFinished)]
+        return list(self._finished.values())
 
     def _missing(self) -> tuple[CrashPoint, ...]:
         """Return the crash points whose kills did not land."""

@@ -12,8 +12,8 @@ from pathlib import Path
 from chaos.checkpoints.process import Examiner
 from chaos.errors import ChaosError
 from chaos.lives.intercepted import run_intercepted
-from chaos.lives.starters import FreshStarter
 from chaos.lives.request import LifeRequest
+from chaos.lives.starters import FreshStarter
 from chaos.model import SCHEMA, LifeEnd, Record, Target, TargetProfile
 from chaos.roles import FileNames
 from chaos.runs import Environment, this_environment

@@ -10,14 +10,15 @@ import msgspec
 
 from chaos.campaign import Campaign, folder_bytes
 from chaos.errors import ChaosError, HarnessError, UsageError
-from chaos.journal import CampaignEnded, CampaignStarted, Event, ReferenceRecorded, read_events
+from chaos.exploration import Exploration
+from chaos.journal import CampaignEnded, CampaignStarted, Event, ExplorationPlan, ReferenceRecorded, read_events
 from chaos.judging import Judged, judge_events
 from chaos.model import SCHEMA, Record, Trial, TrialKind
 from chaos.reports.result import to_json
 from chaos.reports.terminal import Progress, print_report
 from chaos.runs import find_run, name_to_type, open_run, start_run, started_of
 from chaos.scenario import Scenario
-from chaos.settings import Settings, SettingsLayer, resolve_settings
+from chaos.settings import LivesKind, Settings, SettingsLayer, resolve_settings
 from chaos.verdict import exit_status
 
 _RESULT: Final = "result.json"
@@ -33,6 +34,8 @@ class Asked(Record, kw_only=True):
     layer: SettingsLayer
     root: Path
     is_json: bool = False
+    exploration: ExplorationPlan | None = None
+    default_lives: LivesKind = LivesKind.FRESH
 
 
 class Planned(Record, kw_only=True):
@@ -49,7 +52,7 @@ class Planned(Record, kw_only=True):
 
 def settle(asked: Asked) -> tuple[Scenario, Settings]:
     """Merge all sources of settings; the scenario comes back with the deadline that is in force."""
-    settings = resolve_settings(asked.layer, asked.scenario)
+    settings = resolve_settings(asked.layer, asked.scenario, default_lives=asked.default_lives)
     target = msgspec.structs.replace(asked.scenario.target, deadline_s=settings.deadline_s)
     return msgspec.structs.replace(asked.scenario, target=target), settings
 
@@ -57,7 +60,10 @@ def settle(asked: Asked) -> tuple[Scenario, Settings]:
 def run_campaign(asked: Asked, progress: TextIO) -> int:
     """Run a whole campaign and report it; return the exit status."""
     scenario, settings = settle(asked)
-    folder, started = start_run(asked.root, scenario, settings)
+    if asked.exploration is not None and settings.no_intercept:
+        message = "an exploration needs every operation, and without interception they are not seen"
+        raise UsageError(message, hint="leave --no-intercept (or CHAOS_NO_INTERCEPT) out; `chaos doctor` says why not")
+    folder, started = start_run(asked.root, scenario, settings, exploration=asked.exploration)
     return _run_and_report(folder, started, settings, is_json=asked.is_json, progress=progress)
 
 
@@ -121,7 +127,9 @@ def _carry_on(folder: Path, started: CampaignStarted | None, settings: Settings,
             observer.handle(started)
             events = (*recorded, started)
         if not any(isinstance(event, CampaignEnded) for event in events):
-            campaign = Campaign(folder, journal, events, observer.handle)
+            begun = started_of(events, folder)
+            kind = Campaign if begun.exploration is None else Exploration
+            campaign = kind(folder, journal, events, observer.handle)
             campaign.limit(budget_s=settings.budget_s, max_bytes=settings.max_bytes, keep=settings.keep)
             campaign.run()
     return rejudge(folder)

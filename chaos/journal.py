@@ -14,11 +14,22 @@ from typing import Self
 import msgspec
 
 from chaos.errors import UsageError
-from chaos.model import SCHEMA, LivesMode, Outcome, PlannablePoint, Record, Reference, Trial
+from chaos.model import SCHEMA, FoundState, LivesMode, Outcome, PlannablePoint, Record, Reference, Trial
 from chaos.scenario import Scenario
 from chaos.settings import LivesKind
 
 FILE_NAME = "journal.ndjson"
+
+
+class ExplorationPlan(Record, kw_only=True):
+    """What `chaos explore` enumerates: kills in how many lives of a lineage, which saves, how many tears of a write.
+
+    `saves` is `all`, `first`, `last`, or an ordinal as text.
+    """
+
+    depth: int
+    saves: str
+    has_all_tears: bool = False
 
 
 class CampaignStarted(Record, tag="campaign_started", tag_field="event", kw_only=True):
@@ -32,6 +43,7 @@ class CampaignStarted(Record, tag="campaign_started", tag_field="event", kw_only
     mode: LivesMode
     strict: bool
     lives: LivesKind = LivesKind.FRESH
+    exploration: ExplorationPlan | None = None
     scenario: Scenario
 
 
@@ -43,9 +55,24 @@ class ReferenceRecorded(Record, tag="reference_recorded", tag_field="event", kw_
 
 
 class TrialsPlanned(Record, tag="trials_planned", tag_field="event", kw_only=True):
-    """Trials drawn, with their schedules resolved."""
+    """Trials drawn, with their schedules resolved; `recovery_points` are what the canary's second life showed."""
 
     trials: tuple[Trial, ...]
+    recovery_points: tuple[PlannablePoint, ...] = ()
+
+
+class StatesFound(Record, tag="states_found", tag_field="event", kw_only=True):
+    """The crash points of a recorded life: of trial `trial`, run in slot `slot`, whose last life is number `life`.
+
+    `num_points` counts all of them; `states` are those whose states had not been seen before, and, of a first life,
+    every one.
+    """
+
+    trial: int
+    slot: int
+    life: int
+    num_points: int
+    states: tuple[FoundState, ...]
 
 
 class TrialFinished(Record, tag="trial_finished", tag_field="event", kw_only=True):
@@ -78,6 +105,7 @@ Event = (
     CampaignStarted
     | ReferenceRecorded
     | TrialsPlanned
+    | StatesFound
     | TrialFinished
     | TrialRepeated
     | TrialDiscarded

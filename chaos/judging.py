@@ -10,7 +10,16 @@ import msgspec
 from chaos.checks import ALL_CHECKS, Check
 from chaos.coverage import Coverage, coverage_of
 from chaos.errors import UsageError
-from chaos.journal import CampaignEnded, CampaignStarted, Event, ReferenceRecorded, TrialDiscarded, TrialFinished
+from chaos.explored import doubts_about, outcomes_of, points_of, summarize
+from chaos.journal import (
+    CampaignEnded,
+    CampaignStarted,
+    Event,
+    ReferenceRecorded,
+    TrialDiscarded,
+    TrialFinished,
+    TrialsPlanned,
+)
 from chaos.model import (
     CheckName,
     CheckResult,
@@ -72,6 +81,11 @@ def judge_events(events: tuple[Event, ...], folder: Path, *, checks: Mapping[Che
         return Judged(judgement=judgement, result=result, reference=None, outcomes=())
     reference = complete(recorded.reference, everything)
     judged = tuple(o for o in everything if o.trial.kind in (TrialKind.CONTROL, TrialKind.FAULTED))
+    plan = started.exploration
+    points = points_of(events, plan.saves) if plan is not None else ()
+    if plan is not None:
+        judged += outcomes_of(points)
+        causes += doubts_about(points)
     judgement = judge(
         reference,
         judged,
@@ -85,9 +99,13 @@ def judge_events(events: tuple[Event, ...], folder: Path, *, checks: Mapping[Che
         checks=checks,
     )
     violations = tuple(violation for check in judgement.checks for violation in check.violations)
-    coverage = coverage_of(recorded.points, reference, judged, violations, mode=started.mode)
+    recovery = tuple(p for event in events if isinstance(event, TrialsPlanned) for p in event.recovery_points)
+    coverage = coverage_of((*recorded.points, *recovery), reference, judged, violations, mode=started.mode)
     result = build_result(judgement, facts, reference, judged, coverage)
     result = msgspec.structs.replace(result, trials_discarded=discarded)
+    if plan is not None:
+        explored = summarize(points, violations, events, depth=plan.depth, saves=plan.saves)
+        result = msgspec.structs.replace(result, exploration=explored)
     return Judged(judgement=judgement, result=result, reference=reference, outcomes=judged)
 
 

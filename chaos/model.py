@@ -237,16 +237,22 @@ class TrialKind(StrEnum):
     CONTROL = "control"
     CANARY = "canary"
     FAULTED = "faulted"
+    EXPLORED = "explored"
     REPEATED = "repeated"
 
 
 class Trial(Record, kw_only=True):
-    """One lineage with its schedule: the n-th crash point strikes the n-th life; then one life runs to its end."""
+    """One lineage with its schedule: the n-th crash point strikes the n-th life; then one life runs to its end.
+
+    An explored one begins in a crash state that was built, with the digest `state`: its crash points are those that
+    lead there, and only the last life is run.
+    """
 
     number: int
     kind: TrialKind
     crash_points: tuple[CrashPoint, ...] = ()
     hash_seed: int = 0
+    state: str = ""
 
 
 class TrialSpec(Record, kw_only=True):
@@ -255,7 +261,9 @@ class TrialSpec(Record, kw_only=True):
     `varying_leaves` maps a file key to leaf names that differ between the references and are left out of digests.
     `deadline_s` bounds each life. `reference_final` maps the key of each final file to where the reference's lies, to
     measure a difference against. `modules` is the file that says what a warm template imports; without it lives are
-    fresh.
+    fresh. `out` is the output folder (empty: `out` in the trial's own), `start` the crash state to build in it first.
+    With `is_recorded` the last life leaves a recording, and the crash states that it went through (`has_all_tears`: each
+    write torn at all page boundaries, not at three).
     """
 
     schema: int = SCHEMA
@@ -267,6 +275,42 @@ class TrialSpec(Record, kw_only=True):
     varying_leaves: dict[str, tuple[str, ...]] = {}
     reference_final: dict[str, str] = {}
     modules: str = ""
+    out: str = ""
+    start: Start | None = None
+    is_recorded: bool = False
+    has_all_tears: bool = False
+
+
+class Start(Record, kw_only=True):
+    """A crash state of a recorded life, to be built: the one right before operation `index`, or torn inside it.
+
+    `recording` is the folder of the recording; `lives` are the lives until then, the last one as if killed there.
+    """
+
+    recording: str
+    index: int
+    tear_offset: int | None = None
+    lives: tuple[LifeRecord, ...]
+
+
+class FoundState(Record, kw_only=True):
+    """A crash point of a recorded life, and the state that a kill there leaves, known by its `digest`.
+
+    `index` and `tear_offset` are as in `Start`. `num_acknowledged`, `steps`, `first_step`, `last_step` and `saves` are
+    what the life had shown when it came there. `is_change`: the operation changes the folder.
+    """
+
+    index: int
+    tear_offset: int | None = None
+    digest: str
+    address: Address
+    phase: Phase
+    num_acknowledged: int
+    steps: int
+    first_step: int | None
+    last_step: int | None
+    saves: int
+    is_change: bool
 
 
 # --- what was seen ------------------------------------------------------------------------------------
@@ -320,7 +364,8 @@ class Evidence(Record, kw_only=True):
 
     `root_signal` is the signal that the guardian's wait reported (9), `was_alive` that the process was there, blocked
     in the notified call, right before the kill. `executed_bytes` is what a torn write had carried out.
-    `processes_killed` counts all processes of the life that were killed.
+    `processes_killed` counts all processes of the life that were killed. `is_built`: nobody was killed; the crash state
+    was built from the log of a life that ran on, which stands for a kill as far as its log explains the folder.
     """
 
     crash_point: CrashPoint
@@ -330,11 +375,12 @@ class Evidence(Record, kw_only=True):
     root_signal: int
     processes_killed: int
     executed_bytes: int = 0
+    is_built: bool = False
 
     @property
     def is_landed(self) -> bool:
-        """Tell whether this is proof of a landed kill."""
-        return self.was_alive and self.root_signal == SIGKILL
+        """Tell whether this is proof of a landed kill, or of a crash state that stands for one."""
+        return self.is_built or (self.was_alive and self.root_signal == SIGKILL)
 
 
 class LifeEnd(StrEnum):
@@ -343,6 +389,7 @@ class LifeEnd(StrEnum):
     EXITED = "exited"
     STRUCK = "struck"
     SIGNALLED = "signalled"
+    STOPPED = "stopped"
     DEADLINE = "deadline"
     NOT_STARTED = "not_started"
 
@@ -415,8 +462,9 @@ class Outcome(Record, kw_only=True):
 
     @property
     def kills_landed(self) -> int:
-        """Count the kills with full evidence."""
-        return sum(1 for life in self.lives if life.evidence is not None and life.evidence.is_landed)
+        """Count the kills with full evidence; crash states that were built are none."""
+        kills = (life.evidence for life in self.lives if life.evidence is not None)
+        return sum(1 for evidence in kills if evidence.is_landed and not evidence.is_built)
 
 
 class Reference(Record, kw_only=True):

@@ -19,7 +19,7 @@ import msgspec
 
 from chaos.complaints import did_you_mean
 from chaos.errors import HarnessError, UsageError
-from chaos.journal import FILE_NAME, CampaignStarted, Event, Journal, read_events
+from chaos.journal import FILE_NAME, CampaignStarted, Event, ExplorationPlan, Journal, read_events
 from chaos.model import LivesMode, Record
 from chaos.scenario import Scenario, dump_scenario
 from chaos.settings import Settings
@@ -40,7 +40,12 @@ class Environment(Record, kw_only=True):
 
 
 def start_run(
-    root: Path, scenario: Scenario, settings: Settings, *, is_latest: bool = True
+    root: Path,
+    scenario: Scenario,
+    settings: Settings,
+    *,
+    is_latest: bool = True,
+    exploration: ExplorationPlan | None = None,
 ) -> tuple[Path, CampaignStarted]:
     """Make a run's folder below `root` with everything that is known before the first trial.
 
@@ -61,11 +66,12 @@ def start_run(
     started = CampaignStarted(
         run=name,
         seed=settings.seed,
-        kills=settings.kills,
+        kills=settings.kills if exploration is None else 0,
         jobs=settings.jobs,
         mode=LivesMode.POLLED if settings.no_intercept else LivesMode.INTERCEPTED,
         strict=settings.strict,
         lives=settings.lives,
+        exploration=exploration,
         scenario=scenario,
     )
     return folder, started

@@ -95,6 +95,7 @@ def resolve_settings(
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
     draw_seed: Callable[[], int] = lambda: secrets.randbits(SEED_BITS),
+    default_lives: LivesKind = LivesKind.FRESH,
 ) -> Settings:
     """Merge all sources; `environment` and `folder` (of pyproject.toml) are this process's unless given.
 
@@ -106,10 +107,15 @@ def resolve_settings(
         Source.SCENARIO: layer_from_scenario(scenario) if scenario else SettingsLayer(),
         Source.PYPROJECT: _layer_from_folder(Path.cwd() if folder is None else folder),
     }
-    return merge(layers, draw_seed=draw_seed)
+    return merge(layers, draw_seed=draw_seed, default_lives=default_lives)
 
 
-def merge(layers: Mapping[Source, SettingsLayer], *, draw_seed: Callable[[], int]) -> Settings:
+def merge(
+    layers: Mapping[Source, SettingsLayer],
+    *,
+    draw_seed: Callable[[], int],
+    default_lives: LivesKind = LivesKind.FRESH,
+) -> Settings:
     """Take each setting from the first of `layers` that has it, else the default; pure but for `draw_seed`."""
     values: dict[str, Any] = {}
     sources: dict[str, Source] = {}
@@ -123,7 +129,7 @@ def merge(layers: Mapping[Source, SettingsLayer], *, draw_seed: Callable[[], int
         "strict": lambda: False,
         "keep": lambda: False,
         "deadline_s": lambda: DEFAULT_DEADLINE_S,
-        "lives": lambda: LivesKind.FRESH,
+        "lives": lambda: default_lives,
         "no_intercept": lambda: False,
     }
     values |= {field: default() for field, default in defaults.items() if values[field] is None}

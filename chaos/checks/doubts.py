@@ -25,6 +25,7 @@ from chaos.model import (
 from chaos.roles import anywhere, compile_globs
 
 _MOST_NAMES = 5
+_STRUCK = (TrialKind.FAULTED, TrialKind.EXPLORED)
 
 
 def about_control(outcomes: Iterable[Outcome]) -> list[str]:
@@ -92,7 +93,7 @@ def about_recovery(results: Iterable[CheckResult], outcomes: Iterable[Outcome]) 
     lost_work = next((result for result in results if result.check is CheckName.LOST_WORK), None)
     if lost_work is None or lost_work.status is not CheckStatus.NOT_RUN:
         return []
-    faulted = [outcome for outcome in outcomes if outcome.trial.kind is TrialKind.FAULTED and is_completed(outcome)]
+    faulted = [outcome for outcome in outcomes if outcome.trial.kind in _STRUCK and is_completed(outcome)]
     if not any(
         crash_point_before(restart) is not None
         and any(item.save >= 1 for item in restart.acknowledged)
@@ -113,7 +114,7 @@ def about_endings(outcomes: Iterable[Outcome], violations: Collection[Violation]
     return [
         f"Trial {outcome.trial.number} did not run to its end ({_how_it_ended(outcome)}), and no check says why."
         for outcome in outcomes
-        if outcome.trial.kind is TrialKind.FAULTED and outcome.trial.number not in blamed and not is_completed(outcome)
+        if outcome.trial.kind in _STRUCK and outcome.trial.number not in blamed and not is_completed(outcome)
     ]
 
 
@@ -237,6 +238,7 @@ def _how_it_ended(outcome: Outcome) -> str:
         LifeEnd.EXITED: f"exit status {life.exit_status}",
         LifeEnd.STRUCK: "killed by us, and not started again",
         LifeEnd.SIGNALLED: f"ended by signal {life.signal}",
+        LifeEnd.STOPPED: "stopped early",
         LifeEnd.DEADLINE: "still running at its deadline",
         LifeEnd.NOT_STARTED: "it could not be started",
     }[life.end]

@@ -19,6 +19,7 @@ from chaos.errors import ChaosError
 
 COMMANDS: Mapping[str, str] = {
     "run": "Kill a training job again and again, and prove that it comes back bit for bit.",
+    "explore": "Try every crash state of a run, not a sample.",
     "demo": "See a save torn by a kill, and the same kill survived by a durable one.",
     "nightly": "Run every shipped scenario over and over with fresh seeds until the budget is spent.",
     "replay": "Run one trial of an earlier run again.",

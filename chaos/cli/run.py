@@ -8,15 +8,12 @@ from typing import Any
 
 import click
 
+from chaos.cli.target import DESCRIPTION, scenario_of, target_options
 from chaos.cli.words import CommandWithTarget, command_under_test
 from chaos.errors import UsageError
 from chaos.invocation import Asked, dry_run, go_on, run_campaign
 from chaos.runs import DEFAULT_ROOT
-from chaos.scenario import Scenario, load_scenario, scenario_from_command
 from chaos.settings import layer_from_command_line
-
-DEFAULT_SCENARIO = "durable"
-_DESCRIPTION = ("checkpoints", "final", "ignore", "step", "saved")
 
 
 @click.command(
@@ -35,13 +32,7 @@ _DESCRIPTION = ("checkpoints", "final", "ignore", "step", "saved")
 @click.option(
     "--deadline", "--deadline-s", "deadline_s", type=float, help="Seconds that one life may take (default 600)."
 )
-@click.option(
-    "--checkpoints", multiple=True, metavar="GLOB", help="For -- CMD: the checkpoints, such as '{out}/ckpt*.pt'."
-)
-@click.option("--final", multiple=True, metavar="GLOB", help="For -- CMD: the final files, such as '{out}/final.pt'.")
-@click.option("--ignore", multiple=True, metavar="GLOB", help="For -- CMD: files that are never judged.")
-@click.option("--step", metavar="REGEX", help="For -- CMD: a step line; its first group is the step's number.")
-@click.option("--saved", metavar="REGEX", help="For -- CMD: the line that acknowledges a save.")
+@target_options
 @click.option(
     "--lives",
     type=click.Choice(["fresh", "warm"]),
@@ -78,7 +69,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:  # noqa: ANN401 - cli
     if options.pop("is_continued"):
         return _go_on(root, words, options, is_json=is_json)
     is_dry = options.pop("is_dry")
-    scenario = _scenario(words, options)
+    scenario = scenario_of(words, options)
     asked = Asked(scenario=scenario, layer=layer_from_command_line(**options), root=root, is_json=is_json)
     return dry_run(asked, sys.stderr) if is_dry else run_campaign(asked, sys.stderr)
 
@@ -86,25 +77,9 @@ def command(ctx: click.Context, /, **options: Any) -> int:  # noqa: ANN401 - cli
 def _go_on(root: Path, words: tuple[str, ...] | None, options: dict[str, Any], *, is_json: bool) -> int:
     """Go on with an earlier run; UsageError where the command line describes another target."""
     name = options.pop("scenario") or "latest"
-    described = [f"--{key}" for key in (*_DESCRIPTION, "is_dry") if options.pop(key)]
+    described = [f"--{key}" for key in (*DESCRIPTION, "is_dry") if options.pop(key)]
     if words is not None or described:
         what = "the command after `--`" if words is not None else described[0].replace("is_dry", "dry-run")
         message = f"{what} has no meaning with --continue: the earlier run has a target and a schedule already"
         raise UsageError(message, hint="leave it out, or start a new run without --continue")
     return go_on(root, name, layer_from_command_line(**options), is_json=is_json, progress=sys.stderr)
-
-
-def _scenario(words: tuple[str, ...] | None, options: dict[str, Any]) -> Scenario:
-    """Take the options that describe a target out of `options` and make a scenario of them, or load the named one."""
-    name = options.pop("scenario")
-    described = {key: options.pop(key) for key in _DESCRIPTION}
-    if words is None:
-        given = [f"--{key}" for key, value in described.items() if value]
-        if given:
-            message = f"{given[0]} describes a command of your own, but there is none"
-            raise UsageError(message, hint="put it after `--`, such as: … -- python train.py {out}")
-        return load_scenario(name or DEFAULT_SCENARIO)
-    if name is not None:
-        message = f"give either the scenario `{name}` or a command after `--`, not both"
-        raise UsageError(message, hint="a scenario's own [target] command can be changed in a copy of its file")
-    return scenario_from_command(words, **described)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from pathlib import Path
 from typing import Final
@@ -22,21 +23,32 @@ from chaos.model import (
     LifeRecord,
     LivesMode,
     Outcome,
+    Start,
     TensorDifference,
     TrialKind,
     TrialSpec,
 )
 from chaos.roles import FileNames
+from chaos.states.building import build
+from chaos.states.enumerating import enumerate_states, write_found
+from chaos.states.log import StateAt
+from chaos.states.recorder import FolderRecorder
+from chaos.states.recording import Recording
 from chaos.states.snapshot import Photographer
 
-_RUNNERS: Final = {LivesMode.INTERCEPTED: run_intercepted, LivesMode.POLLED: run_polled}
+RECORDING: Final = "recording"
 
 
 def run_trial(spec: TrialSpec, folder: Path, *, examiner: Examiner, starter: Starter) -> Outcome:
-    """Run the lineage of `spec` below `folder` (its output folder must be new) and return what it did."""
+    """Run the lineage of `spec` below `folder` and return what it did.
+
+    The output folder must be new, unless the specification names one.
+    """
     started = time.monotonic()
-    out = folder / "out"
+    out = Path(spec.out) if spec.out else folder / "out"
     try:
+        if spec.out:
+            shutil.rmtree(out, ignore_errors=True)  # a place that is used again and again
         out.mkdir(parents=True)
     except OSError as error:
         message = f"the trial's folder cannot be made: {error.strerror}: {out}"
@@ -49,7 +61,7 @@ def run_trial(spec: TrialSpec, folder: Path, *, examiner: Examiner, starter: Sta
         deadline_s=spec.deadline_s,
         varying_leaves=spec.varying_leaves,
     )
-    lineage = _Lineage(spec, folder, photographer, examiner, starter)
+    lineage = _Lineage(spec, folder, out, photographer, examiner, starter)
     lineage.run()
     return lineage.outcome(time.monotonic() - started)
 
@@ -58,13 +70,19 @@ class _Lineage:
     """The chain of lives of one trial over one output folder."""
 
     def __init__(
-        self, spec: TrialSpec, folder: Path, photographer: Photographer, examiner: Examiner, starter: Starter
+        self,
+        spec: TrialSpec,
+        folder: Path,
+        out: Path,
+        photographer: Photographer,
+        examiner: Examiner,
+        starter: Starter,
     ) -> None:
         """Bind the parts."""
         self._starter = starter
         self._spec = spec
         self._folder = folder
-        self._out = folder / "out"
+        self._out = out
         self._photographer = photographer
         self._examiner = examiner
         self._lives: list[LifeRecord] = []
@@ -72,6 +90,10 @@ class _Lineage:
 
     def run(self) -> None:
         """Run one life for each crash point, then one to the end; stop where a life does not come to its point."""
+        if self._spec.start is not None:
+            self._build(self._spec.start)
+            self._lives.append(self._run_life(len(self._lives) + 1, None).record)
+            return
         points = self._spec.trial.crash_points
         for position, point in enumerate((*points, None)):
             record = self._run_life(position + 1, point).record
@@ -81,6 +103,21 @@ class _Lineage:
             if point is not None and record.evidence is None:
                 self._unreached = points[position:]
                 return
+
+    def _build(self, start: Start) -> None:
+        """Make the crash state that this lineage begins in; the lives until then are known from their recordings."""
+        with Recording(Path(start.recording)) as recording:
+            tree = recording.tree_at(StateAt(index=start.index, tear_offset=start.tear_offset))
+            build(tree, self._out, recording.store)
+        snapshot = self._photographer.take()
+        *before, struck = start.lives
+        struck = msgspec.structs.replace(
+            struck,
+            crash_state=snapshot.files,
+            state_digest=snapshot.digest,
+            other_files=snapshot.other_files,
+        )
+        self._lives = [*before, struck]
 
     def _run_life(self, number: int, point: CrashPoint | None) -> LifeResult:
         """Run one life in a folder of its own."""
@@ -96,7 +133,34 @@ class _Lineage:
             crash_point=point,
             is_learning=self._spec.trial.kind is TrialKind.REFERENCE,
         )
-        return _RUNNERS[self._spec.mode](request, self._photographer, self._starter)
+        if self._spec.is_recorded and point is None:
+            return self._run_recorded(request)
+        if self._spec.mode is LivesMode.POLLED:
+            return run_polled(request, self._photographer, self._starter)
+        return run_intercepted(request, self._photographer, self._starter)
+
+    def _run_recorded(self, request: LifeRequest) -> LifeResult:
+        """Run a life whose every change is kept, and leave the crash states that it went through."""
+        folder = Path(request.folder) / RECORDING
+        start = self._spec.start
+        base = None
+        if start is not None:
+            base = (Path(start.recording), StateAt(index=start.index, tear_offset=start.tear_offset))
+        with FolderRecorder(folder, self._out, base=base) as recorder:
+            result = run_intercepted(request, self._photographer, self._starter, recorder)
+            unexplained = recorder.finish()
+        with Recording(folder) as recording:
+            found = enumerate_states(
+                recording,
+                result.log,
+                self._spec.target,
+                self._spec.profile,
+                is_first_life=request.number == 1,
+                has_all_tears=self._spec.has_all_tears,
+            )
+            write_found(folder, found)
+        unseen = tuple(sorted({*result.record.unseen_writers, *unexplained}))
+        return LifeResult(record=msgspec.structs.replace(result.record, unseen_writers=unseen), log=result.log)
 
     def _command(self, number: int) -> tuple[str, ...]:
         """Return the command of a life."""

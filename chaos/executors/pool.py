@@ -6,13 +6,11 @@ itself, and the guardians end the target.
 
 from __future__ import annotations
 
-import itertools
-import queue
 import select
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
@@ -38,16 +36,15 @@ class LocalPool:
     def __init__(self, jobs: int) -> None:
         """Start nothing before it is needed."""
         adopt_orphans()
-        self._jobs = jobs
+        self.jobs = jobs
         self._started_s = time.time()
         self._threads = ThreadPoolExecutor(max_workers=jobs)
-        self._idle: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
-        self._workers: list[_Worker] = []
+        self._workers: dict[int, _Worker] = {}
         self._is_open = True
 
     def narrow(self, jobs: int) -> None:
         """Run at most `jobs` trials at a time from now on."""
-        self._jobs = min(self._jobs, jobs)
+        self.jobs = min(self.jobs, jobs)
 
     def run(self, specs: Iterable[tuple[TrialSpec, Path]]) -> Iterator[Outcome]:
         """Run trials, each in its folder, and yield the outcomes as they come; the first error of a trial is raised.
@@ -55,47 +52,49 @@ class LocalPool:
         A specification is taken from `specs` only when a place is free, so that a generator can stop a campaign.
         """
         waiting = iter(specs)
-        running: set[Future[Outcome]] = set()
+        yield from self.run_each(lambda _: next(waiting, None))
+
+    def run_each(self, take: Callable[[int], tuple[TrialSpec, Path] | None]) -> Iterator[Outcome]:
+        """Ask `take(slot)` for the next trial of each worker that has none, until none has any; yield the outcomes.
+
+        Slots are numbered from 0; a slot's trials are run by the same worker. Outcomes are yielded as they come; while
+        one is looked at, `take` is not called.
+        """
+        running: dict[Future[Outcome], int] = {}
         while True:
-            for spec, folder in itertools.islice(waiting, self._jobs - len(running)):
-                running.add(self._threads.submit(self._run_one, spec, folder))
+            for slot in sorted(set(range(self.jobs)) - set(running.values())):
+                task = take(slot)
+                if task is not None:
+                    running[self._threads.submit(self._run_one, slot, *task)] = slot
             if not running:
                 return
-            done, running = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                del running[future]
                 yield future.result()
 
-    def _run_one(self, spec: TrialSpec, folder: Path) -> Outcome:
-        """Let a worker run one trial."""
+    def _run_one(self, slot: int, spec: TrialSpec, folder: Path) -> Outcome:
+        """Let the slot's worker run one trial."""
         write_specification(folder, spec)
         lives = len(spec.trial.crash_points) + 1
-        worker = self._take_worker()
+        worker = self._workers.get(slot)
+        if worker is None:
+            worker = self._workers[slot] = _Worker()
         reply = worker.do(Task(folder=str(folder.absolute())), lives * spec.deadline_s + _SLACK_S)
         if reply is None:
             message = f"the worker that ran trial {spec.trial.number} {worker.end()}"
             end_adopted(self._started_s)
             raise HarnessError(message, hint="was it killed by hand, or by a lack of memory?")
-        self._idle.put(worker)
         if reply.status:
             raise _ERRORS.get(reply.status, HarnessError)(reply.message, hint=reply.hint)
         return read_outcome(folder)
-
-    def _take_worker(self) -> _Worker:
-        """Return a worker that has nothing to do; a new one where there is none."""
-        try:
-            return self._idle.get_nowait()
-        except queue.Empty:
-            worker = _Worker()
-            self._workers.append(worker)
-            return worker
 
     def close(self) -> None:
         """End all workers and what they run, and wait for them; one that does not end by itself is killed."""
         if self._is_open:
             self._is_open = False
-            for worker in self._workers:
+            for worker in self._workers.values():
                 worker.let_go()
-            for worker in self._workers:
+            for worker in self._workers.values():
                 worker.end()
             self._threads.shutdown(wait=True, cancel_futures=True)
 

@@ -9,18 +9,21 @@ errno.
 from __future__ import annotations
 
 import errno
+import fcntl
 import mmap
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from chaos.intercept.decode import Call
 from chaos.intercept.memory import TargetThread, raw_syscall
 from chaos.intercept.notify import Notification
-from chaos.intercept.syscalls import AT_FDCWD, AT_REMOVEDIR, FICLONE, O_CLOEXEC, O_PATH, Machine
+from chaos.intercept.syscalls import AT_FDCWD, AT_REMOVEDIR, FICLONE, O_APPEND, O_CLOEXEC, O_PATH, Machine
 
 _BUFFER_BYTES: Final = 1 << 20
+_RWF_APPEND: Final = 0x10
+_RWF_NOAPPEND: Final = 0x20
 _WRITE_LIMIT: Final = 0x7FFFF000  # write(2): the most that one call transfers
 
 
@@ -32,8 +35,18 @@ class Executor:
         self._numbers = machine.numbers
         self._buffer = mmap.mmap(-1, _BUFFER_BYTES)
 
-    def write(self, thread: TargetThread, call: Call, fd: int, limit: int | None = None) -> int:
-        """Write the call's data, at most `limit` bytes of it, to `fd`, a copy of the target's descriptor."""
+    def write(
+        self,
+        thread: TargetThread,
+        call: Call,
+        fd: int,
+        limit: int | None = None,
+        keep: Callable[[memoryview], None] | None = None,
+    ) -> int:
+        """Write the call's data, at most `limit` bytes of it, to `fd`, a copy of the target's descriptor.
+
+        `keep` is given what was written, piece by piece.
+        """
         wanted = min(call.size_bytes, _WRITE_LIMIT) if limit is None else limit
         done = 0
         for chunk in self._chunks(thread, call, wanted) if wanted else (memoryview(b""),):
@@ -42,6 +55,8 @@ class Executor:
             except OSError as error:
                 return done or -(error.errno or errno.EIO)
             done += written
+            if keep is not None and written:
+                keep(chunk[:written])
             if written < len(chunk):
                 break
         return done if done or not wanted else -errno.EFAULT
@@ -140,6 +155,14 @@ class Executor:
             return raw_syscall(self._numbers["openat2"], folder, call.text, how, len(how))
         finally:
             os.close(folder)
+
+
+def appends(call: Call, fd: int) -> bool:
+    """Tell whether a write goes to the file's end wherever its descriptor stands, and whatever offset it names."""
+    flags = call.flags if call.name == "pwritev" else 0
+    if flags & (_RWF_APPEND | _RWF_NOAPPEND):
+        return bool(flags & _RWF_APPEND)
+    return bool(fcntl.fcntl(fd, fcntl.F_GETFL) & O_APPEND)
 
 
 def _write_chunk(call: Call, fd: int, chunk: memoryview, done: int) -> int:

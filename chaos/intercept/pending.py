@@ -23,6 +23,7 @@ class Sinks(Record, kw_only=True):
 class Pending:
     """A held call that would change something the log is about; `operation` is what it would be logged as.
 
+    `path` and `new_path` are the operation's, not yet spelled, where it is on names in the output folder; None else.
     `fd` is a copy of the target's descriptor, or -1; whoever takes a Pending commits, tears or abandons it, which
     closes the copy.
     """
@@ -32,3 +33,5 @@ class Pending:
     call: Call
     operation: Operation
     fd: int = -1
+    path: str | None = None
+    new_path: str | None = None

@@ -14,6 +14,7 @@ from chaos.intercept.ledger import Ledger
 from chaos.intercept.memory import Descriptors
 from chaos.intercept.notify import Listener
 from chaos.intercept.pending import Pending
+from chaos.intercept.recorder import Recorder
 from chaos.intercept.syscalls import FICLONE, O_CLOEXEC, Machine
 from chaos.model import OperationKind
 
@@ -25,11 +26,19 @@ _CHANGERS: Final = ("truncate", "link")
 class Performer:
     """Carries held calls out, one at a time, and keeps the ledger of what it did."""
 
-    def __init__(self, machine: Machine, listener: Listener, descriptors: Descriptors, ledger: Ledger) -> None:
-        """Answer through `listener`; note in `ledger` how each touched file is afterwards."""
+    def __init__(
+        self,
+        machine: Machine,
+        listener: Listener,
+        descriptors: Descriptors,
+        ledger: Ledger,
+        recorder: Recorder | None = None,
+    ) -> None:
+        """Answer through `listener`; note in `ledger` how each touched file is afterwards; tell `recorder` all."""
         self._listener = listener
         self._descriptors = descriptors
         self._ledger = ledger
+        self._recorder = recorder
         self._executor = Executor(machine)
 
     def perform(self, pending: Pending) -> bool:  # noqa: PLR0911 - one case a line is how this is read
@@ -37,26 +46,43 @@ class Performer:
 
         Raises TargetGoneError where the target died before all of its memory was read.
         """
+        if self._recorder is not None:
+            self._recorder.begin(pending)
         match pending.call.effect:
             case Effect.DATA if pending.operation.kind is not OperationKind.FILE and pending.call.segments:
-                return self._listener.answer(pending.notification, self._store_output(pending))
+                return self._answer(pending, self._store_output(pending))
             case Effect.DATA if pending.call.name == "splice":
                 return self._splice(pending)
             case Effect.DATA:
-                return self._listener.answer(pending.notification, self._change_data(pending))
+                return self._answer(pending, self._change_data(pending))
             case Effect.SYNC:
-                return self._listener.answer(pending.notification, self._executor.sync(pending.call, pending.fd))
+                return self._answer(pending, self._executor.sync(pending.call, pending.fd))
             case Effect.NAMES:
-                return self._listener.answer(pending.notification, self._change_names(pending))
+                return self._answer(pending, self._change_names(pending))
             case Effect.OPEN:
                 return self._open(pending)
             case _:
                 return self._let_run(pending)
 
+    def _answer(self, pending: Pending, result: int) -> bool:
+        """Answer with the result of a call that was carried out."""
+        self._record(pending, result)
+        return self._listener.answer(pending.notification, result)
+
+    def _record(self, pending: Pending, result: int, fd: int = -1) -> None:
+        """Tell the recorder, if there is one, what came of a call."""
+        if self._recorder is not None:
+            self._recorder.done(pending, result, fd)
+
     def write_part(self, pending: Pending, limit_bytes: int) -> int:
         """Carry out the first `limit_bytes` of a write and answer nothing; return the bytes written."""
+        if self._recorder is not None:
+            self._recorder.begin(pending)
+        keep = None if self._recorder is None else self._recorder.keep
         try:
-            return max(self._executor.write(pending.thread, pending.call, pending.fd, limit_bytes), 0)
+            done = max(self._executor.write(pending.thread, pending.call, pending.fd, limit_bytes, keep), 0)
+            self._record(pending, done)
+            return done
         finally:
             self._ledger.note(os.fstat(pending.fd))
 
@@ -72,7 +98,8 @@ class Performer:
             if pending.call.name in ("ftruncate", "fallocate"):
                 return self._executor.resize(pending.call, pending.fd)
             if pending.call.segments or not pending.call.is_transfer:
-                return self._executor.write(pending.thread, pending.call, pending.fd)
+                keep = None if self._recorder is None else self._recorder.keep
+                return self._executor.write(pending.thread, pending.call, pending.fd, keep=keep)
             return self._transfer(pending)
         finally:
             self._ledger.note(os.fstat(pending.fd))
@@ -99,6 +126,7 @@ class Performer:
     def _splice(self, pending: Pending) -> bool:
         """Let the kernel do it: the pipe may be empty, and waiting for it here would stop the one who fills it."""
         self._ledger.excuse(os.fstat(pending.fd))
+        self._record(pending, 0)
         return self._listener.let_run(pending.notification)
 
     def _change_names(self, pending: Pending) -> int:
@@ -116,19 +144,23 @@ class Performer:
         is_new = not os.path.lexists(path)
         fd = self._executor.open(pending.thread, pending.call)
         if fd < 0:
-            return self._listener.answer(pending.notification, fd)
+            return self._answer(pending, fd)
         try:
             self._ledger.note_new(os.fstat(fd)) if is_new else self._ledger.note(os.fstat(fd))
             is_cloexec = bool(pending.call.flags & O_CLOEXEC)
             handed = self._listener.answer_with_fd(pending.notification, fd, close_on_exec=is_cloexec)
+            if handed == -errno.EMFILE and is_new:
+                os.unlink(path)
+                self._record(pending, handed)
+            else:
+                self._record(pending, 0, fd)
         finally:
             os.close(fd)
-        if handed == -errno.EMFILE and is_new:
-            os.unlink(path)
         return handed >= 0 or self._listener.answer(pending.notification, handed)
 
     def _let_run(self, pending: Pending) -> bool:
         """Let the kernel do it: calls that change neither bytes nor names."""
+        self._record(pending, 0)
         if pending.fd >= 0:
             self._ledger.loosen(os.fstat(pending.fd))
         elif pending.call.path is not None:

@@ -8,6 +8,7 @@ tears it, or does neither: then it never happens, which is what a strike is.
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import fcntl
 import os
@@ -18,21 +19,22 @@ from typing import Final
 import msgspec
 
 from chaos.intercept.decode import Call, Effect, decode, follows_links, will_change
+from chaos.intercept.execute import appends
 from chaos.intercept.ledger import Ledger
 from chaos.intercept.memory import Descriptors, TargetGoneError, TargetThread
 from chaos.intercept.notify import Listener, Notification
 from chaos.intercept.pending import Pending, Sinks
 from chaos.intercept.perform import Performer
 from chaos.intercept.places import Places
+from chaos.intercept.recorder import Recorder
 from chaos.intercept.spelling import spell
-from chaos.intercept.syscalls import O_APPEND, X32_BIT, this_machine
+from chaos.intercept.syscalls import X32_BIT, this_machine
 from chaos.model import TEXT_LIMIT_CHARACTERS, Operation, OperationKind
 
 _MAKERS: Final = ("openat", "rename", "link", "symlink", "mkdir", "mknod")
 _TEXT_IN_LOG_CHARACTERS: Final = 64 << 20  # beyond that, the log keeps only the text of short writes: lines, no flood
 _SHORT_TEXT_CHARACTERS: Final = 256
 _WORD_BYTES: Final = 64
-_RWF_APPEND: Final = 0x10
 
 
 class Session:
@@ -47,11 +49,12 @@ class Session:
         sinks: Sinks,
         private: tuple[Path, ...],
         is_killable_only: bool,
+        recorder: Recorder | None = None,
     ) -> None:
         """Watch `out`; changes below `private` folders (ours) are not reported as outside.
 
         `is_killable_only`: a call that was received is withdrawn by its thread's death alone, never by a signal handler
-        (Linux 5.19).
+        (Linux 5.19). `recorder` is told what each call does.
         """
         self.fd = listener_fd
         self.log: list[Operation] = []
@@ -62,7 +65,8 @@ class Session:
         self._descriptors = Descriptors()
         self._ledger = Ledger(out)
         self._places = Places(out, private)
-        self._performer = Performer(self._machine, self._listener, self._descriptors, self._ledger)
+        self._performer = Performer(self._machine, self._listener, self._descriptors, self._ledger, recorder)
+        self._recorder = recorder
         self._root_pid = root_pid
         self._is_killable_only = is_killable_only
         self._is_exiting = False
@@ -123,6 +127,8 @@ class Session:
             return self._examine_descriptor(notification, thread, call)
         if call.path is not None:
             return self._examine_path(notification, thread, call, call.path)
+        if call.name == "sync" and self._recorder is not None:
+            self._recorder.note_sync(len(self.log))
         return None
 
     def _examine_exit(self, notification: Notification, thread: TargetThread, call: Call) -> Pending | None:
@@ -214,7 +220,14 @@ class Session:
             new_path=new if inside_new is None else inside_new,
             creates=call.name in _MAKERS,
         )
-        return Pending(notification=notification, thread=thread, call=call, operation=operation)
+        return Pending(
+            notification=notification,
+            thread=thread,
+            call=call,
+            operation=operation,
+            path=inside_old,
+            new_path=inside_new,
+        )
 
     def _names(self, call: Call, path: bytes) -> tuple[str, str]:
         """Return the real names that a call is about; what a symbolic link says is none of them."""
@@ -288,13 +301,7 @@ class Session:
         if pending.operation.index == len(self.log):
             return pending
         operation = msgspec.structs.replace(pending.operation, index=len(self.log))
-        return Pending(
-            notification=pending.notification,
-            thread=pending.thread,
-            call=pending.call,
-            operation=operation,
-            fd=pending.fd,
-        )
+        return dataclasses.replace(pending, operation=operation)
 
     def unexplained(self) -> tuple[str, ...]:
         """Return the files in the folder that the log does not explain; call it when nothing runs any more."""
@@ -363,6 +370,6 @@ def _write_offset(call: Call, fd: int, state: os.stat_result) -> int:
         return 0
     if call.name in ("ftruncate", "fallocate"):
         return call.offset or 0
-    if (call.name == "pwritev" and call.flags & _RWF_APPEND) or _open_flags(fd) & O_APPEND:
+    if appends(call, fd):
         return state.st_size
     return call.offset if call.offset is not None else os.lseek(fd, 0, os.SEEK_CUR)

@@ -11,6 +11,7 @@ from typing import Final
 
 from chaos.intercept.filter import build_filter
 from chaos.intercept.pending import Pending, Sinks
+from chaos.intercept.recorder import Recorder
 from chaos.intercept.session import Session
 from chaos.intercept.syscalls import this_machine
 from chaos.lives.environment import find_executable, life_environment
@@ -65,8 +66,13 @@ def launch_plan(request: LifeRequest, sinks: Sinks, temporary: Path, *, program:
     )
 
 
-def run_intercepted(request: LifeRequest, photographer: Photographer, starter: Starter) -> LifeResult:
-    """Run one life to its end, its crash point or its deadline; nothing of it runs when this returns."""
+def run_intercepted(
+    request: LifeRequest, photographer: Photographer, starter: Starter, recorder: Recorder | None = None
+) -> LifeResult:
+    """Run one life to its end, its crash point or its deadline; nothing of it runs when this returns.
+
+    `recorder` is told what each call does; it is the caller's to finish.
+    """
     sinks = prepare_folder(request)
     started = time.monotonic()
     with temporary_folder() as temporary:
@@ -79,6 +85,7 @@ def run_intercepted(request: LifeRequest, photographer: Photographer, starter: S
                 sinks=sinks,
                 private=(Path(request.folder), temporary),
                 is_killable_only=process.is_killable_only,
+                recorder=recorder,
             )
             try:
                 life = InterceptedLife(request, process, session, photographer.checkpoints)

@@ -9,6 +9,7 @@ import xxhash
 
 from chaos.checks.lineage import counterpart, is_completed
 from chaos.coverage import Coverage
+from chaos.explored import Explored
 from chaos.model import (
     SCHEMA,
     CheckName,
@@ -72,6 +73,7 @@ class Result(Record, kw_only=True):
     that say what was not proven. `verified_kills` counts landed kills whose lineage ran to its end and was compared.
     `coverage` says which of the known crash points these kills were, and what they bound if nothing was found.
     `outside_writes` are paths outside of the output folder that some life wrote to, at most fifty, sorted.
+    `exploration` is what `chaos explore` enumerated (None: this was no exploration); in JSON its keys are the result's.
     `not_guaranteed` says what a verdict in this mode leaves open, `error` what broke the campaign off before its end.
     """
 
@@ -106,6 +108,7 @@ class Result(Record, kw_only=True):
     outside_writes: tuple[str, ...] = ()
     not_guaranteed: tuple[str, ...] = ()
     error: str = ""
+    exploration: Explored | None = None
 
 
 def build_result(
@@ -182,12 +185,22 @@ def final_digest(files: tuple[FileState, ...]) -> str:
 
 def to_json(result: Result) -> str:
     """Return the result as one line of JSON, numbers as numbers, no trailing newline."""
-    return msgspec.json.encode(result).decode()
+    fields = msgspec.structs.asdict(result)
+    exploration = fields.pop("exploration")
+    if exploration is not None:
+        fields |= msgspec.structs.asdict(exploration)
+    return msgspec.json.encode(fields).decode()
 
 
 def from_json(text: str | bytes) -> Result:
     """Read a result back; raises `msgspec.ValidationError` where the text is no such object."""
-    return msgspec.json.decode(text, type=Result)
+    fields = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    explored = {name: fields.pop(name) for name in Explored.__struct_fields__ if name in fields}
+    result = msgspec.json.decode(msgspec.json.encode(fields), type=Result)
+    if not explored:
+        return result
+    exploration = msgspec.json.decode(msgspec.json.encode(explored), type=Explored)
+    return msgspec.structs.replace(result, exploration=exploration)
 
 
 def _reference_facts(reference: Reference) -> ReferenceFacts:

@@ -36,6 +36,7 @@ from chaos.model import (
 )
 from chaos.reports.coverage import coverage_in_words
 from chaos.reports.explanations import EXPLANATIONS
+from chaos.reports.exploration import ExplorationProgress, exploration_in_words, print_exploration
 from chaos.reports.result import Result
 from chaos.verdict import NO_FAULT
 
@@ -71,9 +72,12 @@ class Progress:
         self._stream = stream
         self._requested = 0
         self._landed = 0
+        self._exploration: ExplorationProgress | None = None
 
     def handle(self, event: Event) -> None:
         """Print what a reader wants to know of one event."""
+        if self._exploration is not None and self._exploration.handle(event):
+            return
         for line in self._lines(event):
             print(line, file=self._stream, flush=True)
 
@@ -90,7 +94,11 @@ class Progress:
         match event:
             case CampaignStarted():
                 self._requested = event.kills
-                yield f"run {event.run}: {event.kills} kills, seed {event.seed}"
+                what = f"{event.kills} kills"
+                if event.exploration is not None:
+                    self._exploration = ExplorationProgress(self._stream, event.exploration.saves)
+                    what = "every crash state"
+                yield f"run {event.run}: {what}, seed {event.seed}"
             case ReferenceRecorded():
                 yield f"reference: {reference_in_words(event.reference)}"
             case TrialsPlanned():
@@ -101,7 +109,8 @@ class Progress:
             case TrialFinished():
                 if event.outcome.trial.kind is TrialKind.FAULTED:
                     self._landed += event.outcome.kills_landed
-                yield f"{trial_in_words(event.outcome)}  [{self._landed}/{self._requested} kills]"
+                count = f"  [{self._landed}/{self._requested} kills]" if self._exploration is None else ""
+                yield f"{trial_in_words(event.outcome)}{count}"
             case TrialDiscarded():
                 yield f"trial {event.number} is discarded and drawn again: {event.reason}"
             case CampaignEnded():
@@ -134,6 +143,7 @@ def _end_in_words(life: LifeRecord) -> str:
         LifeEnd.EXITED: f"ended with exit status {life.exit_status}",
         LifeEnd.STRUCK: "was killed, and none came after it",
         LifeEnd.SIGNALLED: f"died of signal {life.signal}",
+        LifeEnd.STOPPED: "was stopped early",
         LifeEnd.DEADLINE: "was still running at its deadline",
         LifeEnd.NOT_STARTED: "could not be started",
     }
@@ -145,8 +155,12 @@ def print_report(result: Result, stream: TextIO) -> None:
     console = _console(stream)
     width = min(_WIDTH, console.width) if console.is_terminal else _WIDTH
     _print(console, _head(result, width))
-    _print_kills(console, result)
-    for part in (_coverage, _checks, _findings, _doubts, _ending):
+    if result.exploration is None:
+        _print_kills(console, result)
+        _print(console, _coverage(result, width))
+    else:
+        print_exploration(console, result.exploration)
+    for part in (_checks, _findings, _doubts, _ending):
         _print(console, part(result, width))
 
 
@@ -327,17 +341,27 @@ def _ending(result: Result, width: int) -> Iterator[Line]:
         came = "as expected" if result.as_expected else "NOT as expected"
         text = f"this scenario expects {result.expected}; this came out {came}"
         yield from _labelled("expected", text, width, "green" if result.as_expected else "red")
-    kills = "1 verified kill" if result.verified_kills == 1 else f"{result.verified_kills} verified kills"
-    speed = f"{kills} in {result.elapsed_s:.1f} s"
-    yield from _labelled("time", f"{speed}, {result.verified_kills_per_hour:,.0f} an hour", width)
+    yield from _labelled("time", _speed(result), width)
     yield Line(text=f"  {'kept in':<{_LABEL}}{result.run_dir}")
     yield Line(text=f"seed {result.seed}", style="bold")
+
+
+def _speed(result: Result) -> str:
+    """Say how long it took, and what that is an hour."""
+    if result.exploration is not None:
+        judged = result.exploration.states_judged
+        hourly = judged * 3600 / result.elapsed_s if result.elapsed_s else 0.0
+        return f"{judged} crash states judged in {result.elapsed_s:.1f} s, {hourly:,.0f} an hour"
+    kills = "1 verified kill" if result.verified_kills == 1 else f"{result.verified_kills} verified kills"
+    return f"{kills} in {result.elapsed_s:.1f} s, {result.verified_kills_per_hour:,.0f} an hour"
 
 
 def _meaning(result: Result) -> str:
     """Say what the verdict means in one sentence."""
     if result.verdict is Verdict.FAIL:
         return "At least one rule was seen broken; each finding above ends with the command that shows it again."
+    if result.exploration is not None:
+        return exploration_in_words(result.verdict, result.exploration)
     if result.verdict is Verdict.INCONCLUSIVE and not result.kills_landed:
         return "Nothing was tested: no kill has landed. See what is not proven."
     if result.verdict is Verdict.INCONCLUSIVE:

@@ -1,6 +1,6 @@
 """Make a real folder out of a model: a crash state that the target can be started on."""
 
-# ruff: noqa: PTH101, PTH102, PTH116 - names are bytes
+# ruff: noqa: PTH101, PTH102, PTH118, PTH208, PTH211 - names are bytes
 
 from __future__ import annotations
 

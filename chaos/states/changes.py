@@ -46,7 +46,7 @@ class Stamp(Record, kw_only=True, array_like=True):
 class Made(Record, kw_only=True, tag="made", omit_defaults=True):
     """A node came to be: under a name in the folder `parent`, or without any (None); `text` is a symlink's."""
 
-    index: int
+    index: int = BEFORE_ALL
     call: str = ""
     node: int
     kind: NodeKind
@@ -63,7 +63,7 @@ class Wrote(Record, kw_only=True, tag="wrote", omit_defaults=True):
     file afterwards: then this may be more than was written.
     """
 
-    index: int
+    index: int = BEFORE_ALL
     call: str = ""
     node: int
     offset: int
@@ -81,7 +81,7 @@ class Wrote(Record, kw_only=True, tag="wrote", omit_defaults=True):
 class Resized(Record, kw_only=True, tag="resized", omit_defaults=True):
     """A file was cut, or grew by a hole, to `size_bytes`."""
 
-    index: int
+    index: int = BEFORE_ALL
     call: str = ""
     node: int
     size_bytes: int
@@ -91,7 +91,7 @@ class Resized(Record, kw_only=True, tag="resized", omit_defaults=True):
 class Allocated(Record, kw_only=True, tag="allocated", omit_defaults=True):
     """Room was set aside for `length_bytes` at `offset`; the file then had `size_bytes`."""
 
-    index: int
+    index: int = BEFORE_ALL
     call: str = ""
     node: int
     offset: int
@@ -103,7 +103,7 @@ class Allocated(Record, kw_only=True, tag="allocated", omit_defaults=True):
 class Zeroed(Record, kw_only=True, tag="zeroed", omit_defaults=True):
     """A range became zeros (a hole punched, or zeros set); the file then had `size_bytes`."""
 
-    index: int
+    index: int = BEFORE_ALL
     call: str = ""
     node: int
     offset: int
@@ -115,7 +115,7 @@ class Zeroed(Record, kw_only=True, tag="zeroed", omit_defaults=True):
 class Linked(Record, kw_only=True, tag="linked", omit_defaults=True):
     """A node got a further name, or its first one."""
 
-    index: int
+    index: int = BEFORE_ALL
     call: str = ""
     node: int
     parent: int
@@ -126,7 +126,7 @@ class Linked(Record, kw_only=True, tag="linked", omit_defaults=True):
 class Unlinked(Record, kw_only=True, tag="unlinked", omit_defaults=True):
     """A name went away: removed, or moved out of the output folder with all that is below it."""
 
-    index: int
+    index: int = BEFORE_ALL
     call: str = ""
     parent: int
     name: str
@@ -136,7 +136,7 @@ class Unlinked(Record, kw_only=True, tag="unlinked", omit_defaults=True):
 class Renamed(Record, kw_only=True, tag="renamed", omit_defaults=True):
     """A name moved, over another where there was one, or two names changed places."""
 
-    index: int
+    index: int = BEFORE_ALL
     call: str = ""
     parent: int
     name: str
@@ -149,7 +149,7 @@ class Renamed(Record, kw_only=True, tag="renamed", omit_defaults=True):
 class Stamped(Record, kw_only=True, tag="stamped", omit_defaults=True):
     """Permissions or times changed, and nothing else."""
 
-    index: int
+    index: int = BEFORE_ALL
     call: str = ""
     stamps: tuple[Stamp, ...] = ()
 
@@ -157,8 +157,8 @@ class Stamped(Record, kw_only=True, tag="stamped", omit_defaults=True):
 class Synced(Record, kw_only=True, tag="synced", omit_defaults=True):
     """A node, or everything (None), was made durable, as far as `call` does that; a kill does not ask for it."""
 
-    index: int
-    call: str
+    index: int = BEFORE_ALL
+    call: str = ""
     node: int | None = None
     stamps: tuple[Stamp, ...] = ()
 

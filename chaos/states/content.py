@@ -1,4 +1,4 @@
-"""The bytes of recordings, each piece kept once: found by its digest, here or in the recordings that this one goes on from.
+"""The bytes of recordings, each piece kept once: found by its digest, here or in the recordings before.
 
 The file is only ever appended to: a header (digest and size) and the bytes, piece after piece. What stays in memory is
 where each piece lies.

@@ -1,6 +1,6 @@
 """Reading the real output folder: what a node is, when it was changed, which bytes it has."""
 
-# ruff: noqa: PTH115, PTH116 - names are bytes, and files may have none
+# ruff: noqa: PTH115, PTH208 - names are bytes, and files may have none
 
 from __future__ import annotations
 
@@ -96,11 +96,11 @@ def stored_range(store: ContentStore, fd: int, start: int, end: int) -> tuple[Pi
     return tuple(store.put(data) for data in read_pieces(fd, start, end))
 
 
-def stored_writes(store: ContentStore, fd: int, *, index: int, call: str, node: int) -> Iterator[Wrote]:
+def stored_writes(store: ContentStore, fd: int, node: int) -> Iterator[Wrote]:
     """Keep all that a file holds, and yield the changes that would put it into an empty one."""
     for start, end in data_ranges(fd, 0, os.fstat(fd).st_size):
         pieces = stored_range(store, fd, start, end)
-        yield Wrote(index=index, call=call, node=node, offset=start, pieces=pieces)
+        yield Wrote(node=node, offset=start, pieces=pieces)
 
 
 def entries(folder: bytes) -> list[bytes]:

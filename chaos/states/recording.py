@@ -6,6 +6,7 @@ import os
 from bisect import bisect_left
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Self
 
 from chaos.errors import HarnessError
 from chaos.model import PAGE_BYTES, Record
@@ -32,11 +33,12 @@ class Recording:
         head, self.changes, end = read_changes(folder)
         self.num_operations = end.num_operations
         self._base_state = head.state
-        self._base = Recording(Path(os.path.normpath(folder / head.base))) if head.base else None
-        self.store = ContentStore(folder / CONTENT, self._base.store if self._base else None)
+        self._base: Recording | None = Recording(Path(os.path.normpath(folder / head.base))) if head.base else None
+        parent = None if self._base is None else self._base.store
+        self.store: ContentStore = ContentStore(folder / CONTENT, parent)
         self._cursor: tuple[Tree, int] | None = None
 
-    def __enter__(self) -> Recording:
+    def __enter__(self) -> Self:
         """Return itself."""
         return self
 
@@ -77,10 +79,10 @@ class Recording:
         self._cursor = tree, position
         copied = tree.copy()
         if state.tear_offset is not None:
-            change = self._torn_write(state.index)
-            if change is None or state.tear_offset not in page_boundaries(change.offset, change.end):
+            torn = self._torn_write(state.index)
+            if torn is None or state.tear_offset not in page_boundaries(torn.offset, torn.end):
                 raise HarnessError(_TORN, hint=f"operation {state.index} has none at {state.tear_offset}")
-            copied.apply(change, end=state.tear_offset)
+            copied.apply(torn, end=state.tear_offset)
         return copied
 
     def walk(self, *, has_all_tears: bool = False) -> Iterator[Walked]:
@@ -145,4 +147,6 @@ def _apply(tree: Tree, change: Change, *, start: int = 0, end: int | None = None
         tree.apply(change, start=start, end=end)
     except UnknownNodeError as error:
         message = f"the recording contradicts itself at operation {change.index}: there is no {error}"
-        raise HarnessError(message, hint="its files were changed, or this is a fault of ours; record the run again") from error
+        raise HarnessError(
+            message, hint="its files were changed, or this is a fault of ours; record the run again"
+        ) from error

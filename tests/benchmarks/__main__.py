@@ -11,6 +11,7 @@ import signal
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
@@ -27,6 +28,7 @@ _WIDTH = 150
 
 @click.command()
 @click.option("--jobs", type=click.IntRange(1), default=num_cores, help="Workers of every tool (default: the cores).")
+@click.option("--peer-jobs", type=click.IntRange(1), help="Workers of ckpt-chaos, if not as many (its default is 1).")
 @click.option("--plain-kills", type=click.IntRange(1), default=20, show_default=True, help="Kills of the plain loop.")
 @click.option("--kills", type=click.IntRange(1), default=20, show_default=True, help="Kills with fresh lives.")
 @click.option("--warm-kills", type=click.IntRange(1), default=200, show_default=True, help="Kills with warm lives.")
@@ -50,29 +52,29 @@ _WIDTH = 150
 @click.option("--ckpt-chaos", default="", metavar="COMMAND", help="Where ckpt-chaos is, if not beside this Python.")
 @click.option("--profile", is_flag=True, help="Also say where the time of each campaign went.")
 @click.option("--json", "is_json", is_flag=True, help="Print one JSON object on standard output.")
-def main(*, skip: tuple[str, ...], ckpt_chaos: str, profile: bool, is_json: bool, **numbers: float) -> None:
+def main(*, skip: tuple[str, ...], ckpt_chaos: str, profile: bool, is_json: bool, **numbers: Any) -> None:
     """Measure kills an hour, crash points and the cost of a kill, side by side, on one tiny training script."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that everything is ended and removed
     skipped = frozenset(Tool(name) for name in skip)
     try:
         with tempfile.TemporaryDirectory(prefix="9l-bench-", ignore_cleanup_errors=True) as folder:
-            report = compare(_sizes(numbers), Path(folder), peer=find_peer(ckpt_chaos), skipped=skipped, say=_say)
+            report = compare(_sizes(**numbers), Path(folder), peer=find_peer(ckpt_chaos), skipped=skipped, say=_say)
     except FloorError as error:
         raise click.ClickException(str(error)) from error
     _print(report, is_json=is_json, has_profile=profile)
     sys.exit(report.has_failed)
 
 
-def _sizes(numbers: dict[str, float]) -> Sizes:
+def _sizes(*, limit_s: float, peer_jobs: int | None, **whole: int) -> Sizes:
     """Put the numbers of the command line together."""
-    whole = {name: round(value) for name, value in numbers.items() if name != "limit_s"}
     large_steps = whole.pop("large_steps")
     # Ten saves: as much as can be while saving takes well under a tenth of the time.
     large = Script(
         steps=large_steps, every=large_steps // 10, width=whole.pop("large_width"), batch=whole.pop("large_batch")
     )
     tiny = Script(steps=whole.pop("steps"), every=whole.pop("every"), width=32, batch=32)
-    return Sizes(limit_s=numbers["limit_s"], fresh_kills=whole.pop("kills"), tiny=tiny, large=large, **whole)
+    fresh_kills, peer_jobs = whole.pop("kills"), peer_jobs or whole["jobs"]
+    return Sizes(limit_s=limit_s, peer_jobs=peer_jobs, fresh_kills=fresh_kills, tiny=tiny, large=large, **whole)
 
 
 def _print(report: Report, *, is_json: bool, has_profile: bool) -> None:

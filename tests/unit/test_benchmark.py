@@ -66,9 +66,9 @@ def test_one_slow_run_does_not_move_the_median(part: Any) -> None:
 def test_rows_compare_with_the_floor_and_the_peer(part: Any) -> None:
     """Thirty times the peer's rate, five times its points, and the cost of a kill in floors."""
     floor = part("records").Floor(forks=1, redone_steps=5, fork_s=0.1, total_s=0.2)
-    peer = measurement(part, "ckpt-chaos", number=10, elapsed_s=60.0, points=10)
-    warm = measurement(part, "chaos-run-warm", number=300, elapsed_s=60.0, points=50)
-    first, second = part("comparison").rows((peer, warm), floor, 2)
+    peer = measurement(part, "ckpt-chaos", number=10, elapsed_s=60.0, points=10, workers=2)
+    warm = measurement(part, "chaos-run-warm", number=300, elapsed_s=60.0, points=50, workers=2)
+    first, second = part("comparison").rows((peer, warm), floor)
     assert (first.per_hour, first.cost_s, first.rate_ratio, first.points_ratio) == (600.0, 12.0, 1.0, 1.0)
     assert first.floors == pytest.approx(60.0)
     assert (second.rate_ratio, second.points_ratio, second.cost_s) == (30.0, 5.0, 0.4)
@@ -81,7 +81,7 @@ def test_without_the_peer_nothing_is_compared_with_it(part: Any) -> None:
     floor = records.Floor(forks=1, redone_steps=5, fork_s=0.1, total_s=0.2)
     peer = measurement(part, "ckpt-chaos", status=records.Status.NOT_AVAILABLE, verdict="")
     plain = measurement(part, "plain-loop", number=20, elapsed_s=60.0)
-    rows = part("comparison").rows((peer, plain), floor, 1)
+    rows = part("comparison").rows((peer, plain), floor)
     assert (rows[0].per_hour, rows[0].cost_s) == (None, None)
     assert (rows[1].per_hour, rows[1].rate_ratio, rows[1].points_ratio) == (1200.0, None, None)
 
@@ -99,8 +99,8 @@ def test_what_counts_as_a_failure(part: Any, facts: dict[str, str], *, has_faile
     report = records.Report(
         machine=records.Machine(date="", cores=1, cpu="", kernel="", python="", versions={}, load=0.0),
         sizes=records.Sizes(
-            jobs=1, plain_kills=1, fresh_kills=1, warm_kills=1, budget_s=1, pairs=1, limit_s=1.0, seed=1, tiny=script,
-            large=script,
+            jobs=1, peer_jobs=1, plain_kills=1, fresh_kills=1, warm_kills=1, budget_s=1, pairs=1, limit_s=1.0, seed=1,
+            tiny=script, large=script,
         ),
         floor=records.Floor(forks=1, redone_steps=5, fork_s=0.1, total_s=0.2),
         rows=(records.Row(measurement=one),),
@@ -124,5 +124,6 @@ def test_a_slow_down_is_the_median_of_the_rounds(part: Any) -> None:
     assert found.training.median == pytest.approx(1.02)
     assert (found.training_with_looks.lowest, found.training_with_looks.highest) == pytest.approx((1.04, 1.06))
     assert found.training_with_looks.median == pytest.approx(1.05)
+    assert (found.steps.median, found.saving.median) == pytest.approx((1.02, 1.02))
     assert found.saving_share == pytest.approx(0.1)
     assert (found.pairs, found.calls) == (3, 100)

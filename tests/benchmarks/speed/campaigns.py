@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from chaos.model import Outcome, TrialKind
+from chaos.model import TrialKind
 
 from .children import Finished, run_bounded
 from .records import Counted, Measurement, Script, Shares, Sizes, Status, Tool
@@ -47,6 +47,26 @@ class _Printed(msgspec.Struct):
     error: str = ""
 
 
+class _Life(msgspec.Struct):
+    """What the benchmark needs of a life's record."""
+
+    elapsed_s: float
+
+
+class _Trial(msgspec.Struct):
+    """What it needs of a trial."""
+
+    kind: TrialKind
+
+
+class _Outcome(msgspec.Struct):
+    """What it needs of an outcome, so that an outcome of any version will do."""
+
+    trial: _Trial
+    lives: tuple[_Life, ...]
+    elapsed_s: float
+
+
 def measure_run(tool: Tool, kills: int, script: Script, sizes: Sizes, folder: Path) -> Measurement:
     """Let `chaos run` do `kills` kills with fresh lives or warm ones, as `tool` says."""
     mode = ("--lives", _MODES[tool]) if tool is Tool.WARM else ()  # fresh is what it does when not asked
@@ -61,6 +81,7 @@ def measure_run(tool: Tool, kills: int, script: Script, sizes: Sizes, folder: Pa
         number=printed.verified_kills,
         elapsed_s=finished.elapsed_s,
         points=printed.coverage.points_hit,
+        workers=sizes.jobs,
         verdict=printed.verdict,
         note=_RUN_NOTE.format(known=printed.coverage.points_known),
         shares=_shares(outcomes, finished.elapsed_s * sizes.jobs) if outcomes else None,
@@ -82,6 +103,7 @@ def measure_explore(script: Script, sizes: Sizes, folder: Path) -> Measurement:
         number=printed.states_judged,
         elapsed_s=finished.elapsed_s,
         points=printed.points if is_whole else printed.states_judged,
+        workers=sizes.jobs,
         verdict=printed.verdict,
         note=_EXPLORE_NOTE.format(points=printed.points, distinct=printed.states_distinct, rest=rest),
     )
@@ -110,13 +132,13 @@ def _not_measured(tool: Tool, counted: Counted, finished: Finished, printed: _Pr
     return Measurement(tool=tool, status=status, counted=counted, note=printed.error or finished.complaint)
 
 
-def _outcomes(folder: Path) -> tuple[Outcome, ...]:
-    """Return the outcomes of all trials of the one run below `folder`."""
-    paths = sorted(folder.glob("runs/*/trials/*/outcome.json"))
-    return tuple(msgspec.json.decode(path.read_bytes(), type=Outcome) for path in paths)
+def _outcomes(folder: Path) -> tuple[_Outcome, ...]:
+    """Return the outcomes of all trials of the one run below `folder`, to which a link may point as well."""
+    paths = sorted({path.resolve() for path in folder.glob("runs/*/trials/*/outcome.json")})
+    return tuple(msgspec.json.decode(path.read_bytes(), type=_Outcome) for path in paths)
 
 
-def _shares(outcomes: tuple[Outcome, ...], workers_s: float) -> Shares:
+def _shares(outcomes: tuple[_Outcome, ...], workers_s: float) -> Shares:
     """Say where the workers' time went."""
     faulted = [outcome for outcome in outcomes if outcome.trial.kind is TrialKind.FAULTED]
     lives_s = sum(life.elapsed_s for outcome in faulted for life in outcome.lives)

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
+
 from chaos.errors import ChaosError
 
 from .arithmetic import multiple, per_hour, worker_seconds_each
@@ -32,9 +34,7 @@ def compare(
     for tool, measure in _measures(sizes, peer).items():
         if tool not in skipped:
             say(f"measuring {tool}")
-            place = folder / tool
-            place.mkdir()
-            measurements.append(measure(place))
+            measurements.append(_measured(tool, measure, folder / tool))
     slowdown, reason = None, "skipped"
     if Tool.SLOWDOWN not in skipped:
         say(f"measuring the {Tool.SLOWDOWN}: {sizes.pairs} rounds of three runs")
@@ -43,25 +43,34 @@ def compare(
         machine=machine,
         sizes=sizes,
         floor=floor,
-        rows=rows(tuple(measurements), floor, sizes.jobs),
+        rows=rows(tuple(measurements), floor),
         slowdown=slowdown,
         no_slowdown=reason,
         elapsed_s=time.perf_counter() - started,
     )
 
 
-def rows(measurements: tuple[Measurement, ...], floor: Floor, jobs: int) -> tuple[Row, ...]:
+def _measured(tool: Tool, measure: Callable[[Path], Measurement], place: Path) -> Measurement:
+    """Measure one tool in a new folder; what it left unreadable costs the others nothing."""
+    place.mkdir()
+    try:
+        return measure(place)
+    except (OSError, msgspec.MsgspecError) as error:
+        return Measurement(tool=tool, status=Status.FAILED, note=f"what it left could not be read: {error}")
+
+
+def rows(measurements: tuple[Measurement, ...], floor: Floor) -> tuple[Row, ...]:
     """Work out what follows from the measurements, and how each compares with ckpt-chaos's."""
     peer = next((one for one in measurements if one.tool is Tool.PEER and one.status is Status.MEASURED), None)
-    return tuple(_row(one, peer, floor, jobs) for one in measurements)
+    return tuple(_row(one, peer, floor) for one in measurements)
 
 
-def _row(one: Measurement, peer: Measurement | None, floor: Floor, jobs: int) -> Row:
+def _row(one: Measurement, peer: Measurement | None, floor: Floor) -> Row:
     """Work out one row."""
     if one.status is not Status.MEASURED:
         return Row(measurement=one)
     rate = per_hour(one.number, one.elapsed_s)
-    cost_s = worker_seconds_each(one.number, one.elapsed_s, jobs)
+    cost_s = worker_seconds_each(one.number, one.elapsed_s, one.workers)
     return Row(
         measurement=one,
         per_hour=rate,

@@ -48,7 +48,7 @@ def measure_peer(command: str | None, script: Script, sizes: Sizes, folder: Path
     if command is None:
         return Measurement(tool=Tool.PEER, status=Status.NOT_AVAILABLE, counted=Counted.EVENTS, note=_MISSING)
     work = folder / "work"
-    options = ("--work", str(work), "--jobs", str(sizes.jobs), "--max-points", _ALL_POINTS)
+    options = ("--work", str(work), "--jobs", str(sizes.peer_jobs), "--max-points", _ALL_POINTS)
     asked = ("--step-regex", r"resumed from step (\d+)", "--result-file", f"{OUT}/{FINAL}")
     finished = run_bounded(
         (command, "run", *options, *asked, "--", *command_of(script)), cwd=folder, limit_s=sizes.limit_s
@@ -64,6 +64,7 @@ def measure_peer(command: str | None, script: Script, sizes: Sizes, folder: Path
         number=len(points),
         elapsed_s=finished.elapsed_s,
         points=len(set(points)),
+        workers=sizes.peer_jobs,
         verdict="fail" if finished.status else "pass",
         note=_NOTE.format(version=meta.versions.get("ckpt-chaos", "of an unknown version")),
     )

@@ -91,12 +91,12 @@ class _Loop:
 
     def run(self) -> tuple[_Lineage, ...]:
         """Run lineages side by side until all kills are done."""
-        try:
-            with ThreadPoolExecutor(self._sizes.jobs) as threads:
+        with ThreadPoolExecutor(self._sizes.jobs) as threads:
+            try:
                 workers = [threads.submit(self._work, worker) for worker in range(self._sizes.jobs)]
                 return tuple(lineage for worker in workers for lineage in worker.result())
-        finally:
-            self._kills.clear()
+            finally:
+                self._kills.clear()  # after an interrupt, the lineages under way come to their ends
 
     def _work(self, worker: int) -> list[_Lineage]:
         """Run one lineage after another."""
@@ -162,6 +162,7 @@ def measure_plain_loop(script: Script, sizes: Sizes, folder: Path) -> Measuremen
         status=Status.MEASURED,
         number=sum(lineage.kills for lineage in lineages if lineage.is_equal),
         elapsed_s=time.perf_counter() - started,
+        workers=sizes.jobs,
         verdict="pass" if all(lineage.is_equal for lineage in lineages) else "fail",
         note=_NOTE.format(early=sum(lineage.early for lineage in lineages), kills=kills, states=len(states)),
     )

@@ -61,6 +61,7 @@ class Sizes(Record, kw_only=True):
     """How much is measured: the benchmark's options, but for where tools are."""
 
     jobs: int
+    peer_jobs: int
     plain_kills: int
     fresh_kills: int
     warm_kills: int
@@ -111,7 +112,8 @@ class Shares(Record, kw_only=True):
 class Measurement(Record, kw_only=True):
     """What one tool did. `number` units of `counted` in `elapsed_s`, from its start to its end, references and all.
 
-    `points` is the number of different crash points struck, None where nobody can tell. `verdict` is the tool's own
+    `points` is the number of different crash points struck, None where nobody can tell. `workers` is how many were at
+    work side by side. `verdict` is the tool's own
     word on the script. `note` says what is counted, or why nothing was measured.
     """
 
@@ -121,6 +123,7 @@ class Measurement(Record, kw_only=True):
     number: int = 0
     elapsed_s: float = 0.0
     points: int | None = None
+    workers: int = 1
     verdict: str = ""
     note: str
     shares: Shares | None = None
@@ -156,13 +159,16 @@ class Slowdown(Record, kw_only=True):
 
     `training` compares the time from the first step to the last, `whole` that from the start of the process; both with
     every watched call held and carried out by the supervisor. `training_with_looks` also lets the supervisor look at
-    the checkpoints at each acknowledgement, with the target held meanwhile, as a campaign does. `saving_share` is the
-    share of saving in the plain runs' training time, `noise` by how much two plain runs in a row differ (medians both);
-    `calls` the number of operations held in one life.
+    the checkpoints at each acknowledgement, with the target held meanwhile, as a campaign does. `steps` and `saving`
+    are the two parts of `training`: what lies outside of saves, and the saves. `saving_share` is the share of saving in
+    the plain runs' training time, `noise` by how much two plain runs in a row differ (medians both); `calls` the number
+    of operations held in one life.
     """
 
     pairs: int
     training: Spread
+    steps: Spread
+    saving: Spread
     training_with_looks: Spread
     whole: Spread
     saving_share: float

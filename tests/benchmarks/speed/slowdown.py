@@ -43,6 +43,11 @@ class _Times(Record, kw_only=True):
     saving_s: float
     calls: int = 0
 
+    @property
+    def steps_s(self) -> float:
+        """Return the seconds of the training that were not spent saving."""
+        return self.training_s - self.saving_s
+
 
 class _Round(Record, kw_only=True):
     """One run of each kind, one right after the other."""
@@ -137,16 +142,20 @@ def measure_slowdown(script: Script, sizes: Sizes, folder: Path) -> Slowdown:
 
 def summary(rounds: Sequence[_Round]) -> Slowdown:
     """Put the rounds together; each ratio is of two runs of one round."""
-    training = [one.plain.training_s for one in rounds]
+    plain = [one.plain for one in rounds]
+    held = [one.intercepted for one in rounds]
+    training = [one.training_s for one in plain]
     return Slowdown(
         pairs=len(rounds),
-        training=_spread(ratios([one.intercepted.training_s for one in rounds], training)),
+        training=_spread(ratios([one.training_s for one in held], training)),
+        steps=_spread(ratios([one.steps_s for one in held], [one.steps_s for one in plain])),
+        saving=_spread(ratios([one.saving_s for one in held], [one.saving_s for one in plain])),
         training_with_looks=_spread(ratios([one.looked_at.training_s for one in rounds], training)),
-        whole=_spread(ratios([one.intercepted.whole_s for one in rounds], [one.plain.whole_s for one in rounds])),
-        saving_share=statistics.median(one.plain.saving_s / one.plain.training_s for one in rounds),
+        whole=_spread(ratios([one.whole_s for one in held], [one.whole_s for one in plain])),
+        saving_share=statistics.median(one.saving_s / one.training_s for one in plain),
         noise=statistics.median(neighbours(training)) if len(rounds) > 1 else 0.0,
         plain_training_s=statistics.median(training),
-        calls=round(statistics.median(one.intercepted.calls for one in rounds)),
+        calls=round(statistics.median(one.calls for one in held)),
     )
 
 

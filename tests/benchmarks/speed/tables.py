@@ -12,25 +12,31 @@ _COLUMNS = (
     "counted", "number", "seconds", "an hour", "crash points", "one costs, s", "in floors", "rate to peer",
     "points to peer", "verdict",
 )  # fmt: skip
+_HOW = (
+    "Workers side by side: {workers}. Seconds run from the start of each tool to its end, references included. One "
+    "costs: seconds of one worker. Peer: ckpt-chaos in this run. What the tools count is not the same thing; each row "
+    "says what."
+)
 
 
 def show(report: Report, console: Console, *, has_profile: bool) -> None:
     """Print the whole report; `has_profile` adds where the time of each campaign went."""
     _show_head(report.machine, report, console)
-    console.print(_table(report.rows))
-    for row in report.rows:
-        console.print(f"{row.measurement.tool}: {row.measurement.note}.", soft_wrap=True)
-    console.print(_HOW, soft_wrap=True)
+    if report.rows:
+        _show_rows(report.rows, console)
     if has_profile:
         _show_shares(report.rows, console)
     _show_slowdown(report, console)
     console.print(f"\nAll of it took {report.elapsed_s:.0f} s.")
 
 
-_HOW = (
-    "Seconds run from the start of each tool to its end, references included. One costs: seconds of one worker. Peer: "
-    "ckpt-chaos in this run. What the tools count is not the same thing; each row says what."
-)
+def _show_rows(rows: tuple[Row, ...], console: Console) -> None:
+    """Print the table, and what each of its rows counts."""
+    console.print(_table(rows))
+    for row in rows:
+        console.print(f"{row.measurement.tool}: {row.measurement.note}.", soft_wrap=True)
+    workers = ", ".join(f"{row.measurement.tool} {row.measurement.workers}" for row in rows)
+    console.print(_HOW.format(workers=workers), soft_wrap=True)
 
 
 def _show_head(machine: Machine, report: Report, console: Console) -> None:
@@ -121,9 +127,11 @@ def _show_slowdown(report: Report, console: Console) -> None:
 
 
 def _spreads(slowdown: Slowdown) -> tuple[tuple[str, Spread], ...]:
-    """Return the three comparisons with their names."""
+    """Return the comparisons with their names."""
     return (
         ("training, calls held and carried out", slowdown.training),
+        ("  of that the steps alone", slowdown.steps),
+        ("  of that the saves alone", slowdown.saving),
         ("the same, and the checkpoints looked at after each save", slowdown.training_with_looks),
         ("from the start of the process, calls held and carried out", slowdown.whole),
     )

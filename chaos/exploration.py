@@ -1,0 +1,317 @@
+"""The campaign of `chaos explore`: every crash state of a recorded run is built, recovered from, and judged.
+
+One run without faults is recorded for each slot (a place with an output folder of its own, by one path for all that is
+tried there, since checkpoints may name it). Its crash points give the states; of several points with the same state,
+the one where most was acknowledged stands for all. A recovery is recorded in its turn, and what it newly passes
+through up to the end of its first save is tried too, to the depth asked for.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import deque
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from chaos.agreement import ONE_IN, first_disagreement
+from chaos.campaign import FIRST_FAULTED, Campaign, is_clean, is_interrupted
+from chaos.errors import HarnessError
+from chaos.executors.lineage import RECORDING
+from chaos.executors.pool import LocalPool
+from chaos.journal import ExplorationPlan, ReferenceRecorded, StatesFound, TrialFinished, TrialRepeated
+from chaos.model import FoundState, LifeRecord, Outcome, Start, Trial, TrialKind, TrialSpec
+from chaos.planners.exhaustive import representatives, within_first_save, within_saves
+from chaos.states.enumerating import read_found
+from chaos.struck import crash_point_of, struck_life
+
+_MOST_KEPT: Final = 20
+_TRIES: Final = 3
+_Key = tuple[str, int | None]
+
+
+class Exploration(Campaign):
+    """A campaign whose faults are crash states, enumerated."""
+
+    def _strike(self, pool: LocalPool, recorded: ReferenceRecorded) -> None:
+        """Record a run in each slot, then try every state that was found, and those that recoveries lead to."""
+        plan = self._started.exploration
+        assert plan is not None  # noqa: S101 - this class is made for a plan
+        self._plan: ExplorationPlan = plan
+        self._reference_found = recorded.reference
+        self._slots: dict[int, int] = {}
+        self._last_number = 0
+        self._num_kept = 0
+        self._record_slots(pool)
+        frontier = _Frontier(self._found(0), self._found_in_slots(), plan, jobs=pool.jobs)
+        self._restore(frontier)
+        for outcome in pool.run_each(lambda slot: self._take_next(frontier, slot)):
+            self._take_explored(frontier, outcome)
+        if frontier.num_left:
+            self._causes.append(self._why_not_run(frontier.num_left, frontier.num_states))
+
+    # --- the recorded runs --------------------------------------------------------------------------------
+
+    def _record_slots(self, pool: LocalPool) -> None:
+        """Run one control in each slot, recorded, and journal the crash points that it went through."""
+        known = {event.slot for event in self._events if isinstance(event, StatesFound)}
+        missing = [slot for slot in range(pool.jobs) if slot not in known]
+        tasks = {slot: (self._control_spec(slot), self._state_folder(FIRST_FAULTED + slot)) for slot in missing}
+        for _, folder in tasks.values():
+            shutil.rmtree(folder, ignore_errors=True)
+        for outcome in pool.run_each(lambda slot: tasks.pop(slot, None)):
+            slot = outcome.trial.number - FIRST_FAULTED
+            self._record(TrialFinished(outcome=outcome))
+            found = read_found(self._recording(outcome.trial.number, life=1))
+            self._record(
+                StatesFound(trial=outcome.trial.number, slot=slot, life=1, num_points=len(found), states=found)
+            )
+
+    def _control_spec(self, slot: int) -> TrialSpec:
+        """Specify the recorded run of a slot."""
+        trial = self._trial(FIRST_FAULTED + slot, TrialKind.CONTROL)
+        spec = self.spec(trial, self._reference_found)
+        return msgspec.structs.replace(
+            spec, out=str(self._out(slot)), is_recorded=True, has_all_tears=self._plan.has_all_tears
+        )
+
+    def _found(self, slot: int) -> tuple[FoundState, ...]:
+        """Return the crash points of a slot's recorded run."""
+        events = (event for event in self._events if isinstance(event, StatesFound))
+        return next((event.states for event in events if event.slot == slot and event.life == 1), ())
+
+    def _found_in_slots(self) -> dict[int, dict[_Key, FoundState]]:
+        """Return the crash points of each slot by what they are in every run: address and tear."""
+        slots = {event.slot for event in self._events if isinstance(event, StatesFound)}
+        return {slot: {key_of(found): found for found in self._found(slot)} for slot in slots}
+
+    def _restore(self, frontier: _Frontier) -> None:
+        """Take out of the frontier what an earlier sitting has done, and add what that has led to."""
+        slots = {event.trial: event.slot for event in self._events if isinstance(event, StatesFound)}
+        done = {o.trial.state: o for o in self._outcomes() if o.trial.kind is TrialKind.EXPLORED}
+        for event in self._events:
+            if isinstance(event, StatesFound) and event.life > 1:
+                frontier.add(event.trial, slots[event.trial], event.life, event.states)
+        frontier.forget(done)
+
+    # --- one state after the other --------------------------------------------------------------------------
+
+    def _take_next(self, frontier: _Frontier, slot: int) -> tuple[TrialSpec, Path] | None:
+        """Return the next trial for a slot; None where there is none, or a bound is reached."""
+        if self._is_spent():
+            return None
+        task = frontier.take(slot)
+        if task is None:
+            return None
+        if isinstance(task, Trial):
+            spec = self._repetition(task, slot)
+            number = task.number
+        else:
+            number = self._next_number()
+            spec = self._state_spec(task, number, slot)
+        self._slots[number] = slot
+        folder = self._repetition_folder(number) if isinstance(task, Trial) else self._state_folder(number)
+        shutil.rmtree(folder, ignore_errors=True)
+        return spec, folder
+
+    def _state_spec(self, task: _State, number: int, slot: int) -> TrialSpec:
+        """Specify the recovery from a crash state."""
+        before = self._lives_before(task, slot)
+        *earlier, last = before
+        lives = (*earlier, struck_life(last, task.found))
+        trial = self._trial(number, TrialKind.EXPLORED, tuple(crash_point_of(life) for life in lives))
+        trial = msgspec.structs.replace(trial, state=task.state)
+        start = Start(
+            recording=str(self._recording(task.trial or FIRST_FAULTED + slot, life=len(lives)).absolute()),
+            index=task.found.index,
+            tear_offset=task.found.tear_offset,
+            lives=lives,
+        )
+        return msgspec.structs.replace(
+            self.spec(trial, self._reference_found),
+            out=str(self._out(slot)),
+            start=start,
+            is_recorded=len(lives) < self._plan.depth,
+            has_all_tears=self._plan.has_all_tears,
+        )
+
+    def _lives_before(self, task: _State, slot: int) -> tuple[LifeRecord, ...]:
+        """Return the lives that lead to a state, as they ran on."""
+        number = task.trial or FIRST_FAULTED + slot
+        return self._finished[number].lives
+
+    def _repetition(self, trial: Trial, slot: int) -> TrialSpec:
+        """Specify an explored trial once more, with a fresh life."""
+        spec = msgspec.json.decode((self._state_folder(trial.number) / "spec.json").read_bytes(), type=TrialSpec)
+        repeated = msgspec.structs.replace(trial, kind=TrialKind.REPEATED)
+        return msgspec.structs.replace(spec, trial=repeated, modules="", is_recorded=False, out=str(self._out(slot)))
+
+    def _take_explored(self, frontier: _Frontier, outcome: Outcome) -> None:
+        """Record the outcome of a recovery; add the states that it went through; keep what is worth keeping."""
+        number, slot = outcome.trial.number, self._slots[outcome.trial.number]
+        if outcome.trial.kind is TrialKind.REPEATED:
+            self._take_repeated(outcome)
+            self._discard(number)
+            return
+        if is_interrupted(outcome) and frontier.again(outcome.trial.state):
+            return
+        self._record(TrialFinished(outcome=outcome))
+        life = len(outcome.lives)
+        if life <= self._plan.depth and (self._recording(number, life=life) / "states.ndjson").exists():
+            self._add_found(frontier, number, slot, life)
+        if self._is_warm and number % ONE_IN == self._started.seed % ONE_IN:
+            frontier.repeat(slot, outcome.trial)
+        elif is_clean(outcome) and not self._keeps_all and not frontier.needs(number):
+            self._discard(number)
+        if not is_clean(outcome) and self._num_kept < _MOST_KEPT:
+            self._num_kept += 1
+            shutil.move(self._out(slot), self._state_folder(number) / "out")
+
+    def _add_found(self, frontier: _Frontier, number: int, slot: int, life: int) -> None:
+        """Journal the crash points of a recorded recovery that lead to states not seen before."""
+        found = within_first_save(read_found(self._recording(number, life=life)))
+        new = tuple(state for state in found if not frontier.knows(state.digest))
+        if new:
+            self._record(StatesFound(trial=number, slot=slot, life=life, num_points=len(found), states=new))
+            frontier.add(number, slot, life, new)
+
+    def _take_repeated(self, outcome: Outcome) -> None:
+        """Compare a fresh repetition with the warm run; HarnessError where they disagree."""
+        if is_interrupted(outcome):
+            return
+        self._record(TrialRepeated(outcome=outcome))
+        warm = self._finished[outcome.trial.number]
+        found = first_disagreement(warm, outcome, self._reference_found)
+        if found is not None:
+            raise HarnessError(str(found), hint="use --lives fresh; please report this, with the run folder")
+
+    # --- places -----------------------------------------------------------------------------------------------
+
+    def _out(self, slot: int) -> Path:
+        """Return the output folder of a slot; its path is as long for every slot."""
+        return self._folder.absolute() / "slots" / f"{slot:03d}" / "out"
+
+    def _state_folder(self, number: int) -> Path:
+        """Return the folder of an explored trial."""
+        return self._folder / "states" / f"{number:06d}"
+
+    def _recording(self, number: int, *, life: int) -> Path:
+        """Return the recording of the last life of a trial."""
+        return self._state_folder(number) / f"life-{life:02d}" / RECORDING
+
+    def _discard(self, number: int) -> None:
+        """Remove the folder of a trial that nobody needs any more."""
+        shutil.rmtree(self._state_folder(number), ignore_errors=True)
+        shutil.rmtree(self._repetition_folder(number), ignore_errors=True)
+
+    def _next_number(self) -> int:
+        """Return the first trial number that is not taken."""
+        self._last_number = max(self._last_number, *self._finished) + 1
+        return self._last_number
+
+
+class _State:
+    """A state to be tried: `found` in the recording of trial `trial` (0: of the slot's own recorded run)."""
+
+    __slots__ = ("found", "state", "trial")
+
+    def __init__(self, found: FoundState, state: str, trial: int) -> None:
+        """Keep the digest by which the state is known in the whole exploration, whatever slot it is tried in."""
+        self.found = found
+        self.state = state
+        self.trial = trial
+
+
+class _Frontier:
+    """The states that are still to be tried, in an order that spreads what a budget covers."""
+
+    def __init__(
+        self,
+        found: Iterable[FoundState],
+        in_slots: dict[int, dict[_Key, FoundState]],
+        plan: ExplorationPlan,
+        *,
+        jobs: int,
+    ) -> None:
+        """Begin with the states of the recorded runs; those of slot 0 say what there is."""
+        chosen = within_saves(tuple(found), plan.saves)
+        self._in_slots = in_slots
+        self._shared = deque(representatives(chosen))
+        self._own: dict[int, deque[_State | Trial]] = {slot: deque() for slot in range(jobs)}
+        self._seen = {state.digest for state in chosen}
+        self._taken: dict[str, tuple[int, _State]] = {}
+        self._waiting: dict[int, int] = {}
+        self._tries: dict[str, int] = {}
+        self.num_states = len(self._shared)
+
+    @property
+    def num_left(self) -> int:
+        """Count the states that were not tried."""
+        return len(self._shared) + sum(isinstance(task, _State) for own in self._own.values() for task in own)
+
+    def take(self, slot: int) -> _State | Trial | None:
+        """Return the slot's next task: its own ones first, then one that any slot may try."""
+        if self._own[slot]:
+            task = self._own[slot].popleft()
+            return self._note(slot, task) if isinstance(task, _State) else task
+        while self._shared:
+            found = self._shared.popleft()
+            here = self._in_slots.get(slot, {}).get(key_of(found))
+            if here is not None:
+                return self._note(slot, _State(here, found.digest, 0))
+            self._own[0].append(_State(found, found.digest, 0))
+            if slot == 0:
+                return self.take(0)
+        return None
+
+    def _note(self, slot: int, task: _State) -> _State:
+        """Remember who tries a state."""
+        self._taken[task.state] = (slot, task)
+        if task.trial:
+            self._waiting[task.trial] -= 1
+        return task
+
+    def knows(self, digest: str) -> bool:
+        """Tell whether a state was seen before."""
+        return digest in self._seen
+
+    def add(self, trial: int, slot: int, _life: int, found: tuple[FoundState, ...]) -> None:
+        """Add states that a recorded recovery went through: they are tried in its own slot."""
+        for state in representatives(found):
+            self._own.setdefault(slot, deque()).append(_State(state, state.digest, trial))
+            self._waiting[trial] = self._waiting.get(trial, 0) + 1
+            self.num_states += 1
+        self._seen.update(state.digest for state in found)
+
+    def repeat(self, slot: int, trial: Trial) -> None:
+        """Let a trial be run once more in its slot."""
+        self._own[slot].appendleft(trial)
+
+    def again(self, state: str) -> bool:
+        """Put a state back whose recovery said nothing; False where it was tried often enough."""
+        self._tries[state] = self._tries.get(state, 0) + 1
+        if self._tries[state] >= _TRIES:
+            return False
+        slot, task = self._taken[state]
+        self._own[slot].append(task)
+        if task.trial:
+            self._waiting[task.trial] += 1
+        return True
+
+    def needs(self, trial: int) -> bool:
+        """Tell whether states of a trial's recording are still to be tried."""
+        return self._waiting.get(trial, 0) > 0
+
+    def forget(self, done: Iterable[str]) -> None:
+        """Take out the states that were tried."""
+        tried = set(done)
+        self._shared = deque(found for found in self._shared if found.digest not in tried)
+        for slot, own in self._own.items():
+            self._own[slot] = deque(t for t in own if not (isinstance(t, _State) and t.state in tried))
+
+
+def key_of(found: FoundState) -> _Key:
+    """Return what a crash point is in every run."""
+    return msgspec.json.encode(found.address).decode(), found.tear_offset

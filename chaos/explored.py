@@ -1,0 +1,209 @@
+"""What an exploration showed: one outcome for each crash point, from those of the states; intervals; pure over events.
+
+Points whose states are equal share one recovery. They differ in what the target had acknowledged by then, so each is
+judged by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from chaos.journal import Event, StatesFound, TrialFinished
+from chaos.model import (
+    Address,
+    CheckName,
+    CrashPoint,
+    FoundState,
+    LifeEnd,
+    LifeRecord,
+    Outcome,
+    Record,
+    TrialKind,
+    Violation,
+)
+from chaos.planners.exhaustive import within_saves
+from chaos.struck import crash_point_of, struck_life
+
+
+class OperationCount(Record, kw_only=True):
+    """Crash points at one kind of operation on one file: how many there are, were judged, and broke a rule."""
+
+    operation: str
+    file: str
+    points: int = 0
+    judged: int = 0
+    failing: int = 0
+
+
+class Interval(Record, kw_only=True):
+    """Operations between which a kill breaks a rule: from when `opens` has been carried out until `closes` has been.
+
+    `save` is the save they are in (0: in none). `life` is the life that is killed. `is_torn`: it opens within `opens`,
+    once its first pages are written. `points` counts the crash points between. `closes` is None where it stays open.
+    """
+
+    check: CheckName
+    life: int
+    save: int
+    opens: Address | None
+    closes: Address | None
+    is_torn: bool
+    points: int
+
+
+class Explored(Record, kw_only=True):
+    """What was enumerated and judged. `points` are crash points, `states_distinct` what is left without equal ones.
+
+    `points_judged` counts the points whose state was judged; `states_early_stopped` the recoveries that were not run
+    to their end.
+    """
+
+    depth: int
+    saves: str
+    points: int
+    points_judged: int
+    states_distinct: int
+    states_judged: int
+    states_early_stopped: int
+    by_operation: tuple[OperationCount, ...]
+    intervals: tuple[Interval, ...] = ()
+
+
+class _Point(Record, kw_only=True):
+    """One crash point: of which recorded life, with which outcome (None: its state was not tried)."""
+
+    group: tuple[int, int]
+    found: FoundState
+    outcome: Outcome | None
+
+
+def points_of(events: Sequence[Event], saves: str) -> tuple[_Point, ...]:
+    """Return every crash point with the outcome of its state, in the order of the lives."""
+    finished = {event.outcome.trial.number: event.outcome for event in events if isinstance(event, TrialFinished)}
+    by_state = {o.trial.state: o for o in finished.values() if o.trial.kind is TrialKind.EXPLORED}
+    points = []
+    for event in events:
+        if isinstance(event, StatesFound) and (event.slot == 0 or event.life > 1) and event.trial in finished:
+            lives = finished[event.trial].lives
+            states = within_saves(event.states, saves) if event.life == 1 else event.states
+            for found in states:
+                outcome = by_state.get(found.digest)
+                if outcome is not None:
+                    struck = struck_life(lives[-1], found)
+                    outcome = _with_lives(outcome, (*lives[:-1], struck))
+                points.append(_Point(group=(event.trial, event.life), found=found, outcome=outcome))
+    return tuple(points)
+
+
+def _with_lives(outcome: Outcome, lives: tuple[LifeRecord, ...]) -> Outcome:
+    """Put other lives before the recovery of an outcome; the state in the folder is the same."""
+    *_, seen, recovery = outcome.lives
+    *before, struck = lives
+    struck = msgspec.structs.replace(
+        struck, crash_state=seen.crash_state, state_digest=seen.state_digest, other_files=seen.other_files
+    )
+    return msgspec.structs.replace(outcome, lives=(*before, struck, recovery))
+
+
+def outcomes_of(points: Iterable[_Point]) -> tuple[Outcome, ...]:
+    """Return the outcomes to be judged, one for each point whose state was tried."""
+    return tuple(point.outcome for point in points if point.outcome is not None)
+
+
+def doubts_about(points: Sequence[_Point]) -> list[str]:
+    """Say what an exploration leaves open: points whose state was not tried, or that there are none."""
+    if not points:
+        return ["The recorded run went through no crash point: nothing was explored."]
+    left = [point for point in points if point.outcome is None]
+    if not left:
+        return []
+    saves = sorted({point.found.address.save for point in left if point.found.address.save})
+    where = f", in saves {', '.join(map(str, saves))}" if saves else ""
+    return [f"{len(left)} of {len(points)} crash points were not judged{where}: give a larger --budget."]
+
+
+def summarize(
+    points: Sequence[_Point], violations: Iterable[Violation], events: Sequence[Event], *, depth: int, saves: str
+) -> Explored:
+    """Count points and states, by operation and file, and find the intervals in which a rule is broken."""
+    bad: dict[tuple[int, CrashPoint], set[CheckName]] = {}
+    for violation in violations:
+        if violation.crash_point is not None:
+            bad.setdefault((violation.trial, violation.crash_point), set()).add(violation.check)
+    checks = [_checks_at(point, bad) for point in points]
+    states = [point.found.digest for point in points]
+    judged = {point.found.digest for point in points if point.outcome is not None}
+    stopped = [
+        event.outcome.trial.number
+        for event in events
+        if isinstance(event, TrialFinished) and event.outcome.lives and event.outcome.lives[-1].end is LifeEnd.STOPPED
+    ]
+    return Explored(
+        depth=depth,
+        saves=saves,
+        points=len(points),
+        points_judged=sum(point.outcome is not None for point in points),
+        states_distinct=len(set(states)),
+        states_judged=len(judged),
+        states_early_stopped=len(stopped),
+        by_operation=_by_operation(points, checks),
+        intervals=tuple(_intervals(points, checks)),
+    )
+
+
+def _checks_at(point: _Point, bad: dict[tuple[int, CrashPoint], set[CheckName]]) -> set[CheckName]:
+    """Return the checks that a kill at this point breaks."""
+    if point.outcome is None:
+        return set()
+    return bad.get((point.outcome.trial.number, crash_point_of(point.outcome.lives[-2])), set())
+
+
+def _by_operation(points: Sequence[_Point], checks: Sequence[set[CheckName]]) -> tuple[OperationCount, ...]:
+    """Count points by call and file."""
+    counts: dict[tuple[str, str], list[int]] = {}
+    for point, broken in zip(points, checks, strict=True):
+        count = counts.setdefault((point.found.address.call, point.found.address.file), [0, 0, 0])
+        count[0] += 1
+        count[1] += point.outcome is not None
+        count[2] += bool(broken)
+    return tuple(
+        OperationCount(operation=call, file=file, points=count[0], judged=count[1], failing=count[2])
+        for (call, file), count in sorted(counts.items(), key=lambda item: (item[0][1], item[0][0]))
+    )
+
+
+def _intervals(points: Sequence[_Point], checks: Sequence[set[CheckName]]) -> Iterator[Interval]:
+    """Yield, for each rule and each recorded life, the runs of points at which it is broken."""
+    broken = sorted({check for found in checks for check in found})
+    for check in broken:
+        first: int | None = None
+        for position in range(len(points) + 1):
+            is_same_life = (
+                first is not None and position < len(points) and points[position].group == points[first].group
+            )
+            is_bad = position < len(points) and check in checks[position]
+            if first is not None and not (is_bad and is_same_life):
+                yield _interval(points, check, first, position - 1)
+                first = None
+            if is_bad and first is None:
+                first = position
+
+
+def _interval(points: Sequence[_Point], check: CheckName, first: int, last: int) -> Interval:
+    """Describe one run of points by the operations that open and close it."""
+    head = points[first]
+    is_torn = head.found.tear_offset is not None
+    before = [p for p in points[:first] if p.group == head.group and p.found.is_change]
+    after = [p for p in points[last:] if p.group == head.group and p.found.is_change]
+    opens = head.found.address if is_torn else (before[-1].found.address if before else None)
+    return Interval(
+        check=check,
+        life=head.group[1],
+        save=head.found.address.save,
+        opens=opens,
+        closes=after[0].found.address if after else None,
+        is_torn=is_torn,
+        points=last - first + 1,
+    )

@@ -1,0 +1,155 @@
+"""What `chaos explore` prints for people: how far it has come, what was enumerated, where a kill does harm."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, TextIO
+
+from chaos.explored import Explored, Interval
+from chaos.journal import CampaignEnded, Event, StatesFound, TrialFinished, TrialRepeated
+from chaos.model import Address, TrialKind, Verdict
+from chaos.planners.exhaustive import representatives, within_saves
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from tqdm import tqdm  # type: ignore[import-untyped]
+
+_LINE_EVERY_S: Final = 10.0
+
+
+class ExplorationProgress:
+    """A bar on a terminal, a line every ten seconds elsewhere: states judged, rate, time left."""
+
+    def __init__(self, stream: TextIO, saves: str) -> None:
+        """Tell on `stream`; `saves` says which of the points found are tried."""
+        self._stream = stream
+        self._saves = saves
+        self._total = 0
+        self._done = 0
+        self._begin_s = 0.0
+        self._told_s = 0.0
+        self._bar: tqdm[None] | None = None
+
+    def handle(self, event: Event) -> bool:
+        """Take an event; False where it is none of the exploration, so that somebody else may tell it."""
+        match event:
+            case StatesFound():
+                self._find(event)
+            case TrialFinished() if event.outcome.trial.kind is TrialKind.EXPLORED:
+                self._done += 1
+                self._tell()
+            case TrialFinished() if event.outcome.trial.kind is TrialKind.CONTROL and self._begin_s:
+                pass
+            case TrialRepeated():
+                pass
+            case CampaignEnded():
+                self._close()
+                return False
+            case _:
+                return False
+        return True
+
+    def _find(self, event: StatesFound) -> None:
+        """Count the states that will be tried."""
+        if event.life == 1 and event.slot:
+            return
+        states = within_saves(event.states, self._saves) if event.life == 1 else event.states
+        self._total += len(representatives(states))
+        if event.life == 1:
+            self._begin_s = self._told_s = time.monotonic()
+            text = f"recorded: {len(states)} crash points, {self._total} distinct states to recover from"
+            print(text, file=self._stream, flush=True)
+            if self._stream.isatty():
+                from tqdm import tqdm  # type: ignore[import-untyped]
+
+                self._bar = tqdm(total=self._total, unit="state", file=self._stream, dynamic_ncols=True)
+        elif self._bar is not None:
+            self._bar.total = self._total
+
+    def _tell(self) -> None:
+        """Show how far it is."""
+        if self._bar is not None:
+            self._bar.update(1)
+            return
+        now = time.monotonic()
+        if now - self._told_s >= _LINE_EVERY_S:
+            self._told_s = now
+            rate = self._done / max(now - self._begin_s, 1e-9)
+            left_s = (self._total - self._done) / rate
+            text = f"{self._done} of {self._total} states judged, {rate:.1f} a second, {left_s:.0f} s left"
+            print(text, file=self._stream, flush=True)
+
+    def _close(self) -> None:
+        """End the bar."""
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+
+def print_exploration(console: Console, explored: Explored) -> None:
+    """Print what there is and what was judged, by operation and file, and the intervals in which a kill does harm."""
+    from rich.table import Table
+
+    console.print()
+    console.print(
+        f"Crash points: {explored.points} ({_saves_in_words(explored.saves)}, kills in up to {explored.depth} lives); "
+        f"{explored.states_distinct} distinct states, {explored.states_judged} judged",
+        style="bold",
+    )
+    table = Table(box=None, pad_edge=False, padding=(0, 2))
+    table.add_column("  operation")
+    table.add_column("file")
+    for head in ("points", "judged", "failing"):
+        table.add_column(head, justify="right")
+    for count in explored.by_operation:
+        numbers = (str(count.points), str(count.judged), str(count.failing))
+        table.add_row(f"  {count.operation}", count.file or "-", *numbers)
+    console.print(table)
+    if explored.intervals:
+        console.print()
+        console.print("Where a kill does harm", style="bold")
+        for line in intervals_in_words(explored.intervals):
+            console.print(f"  {line}")
+
+
+def intervals_in_words(intervals: tuple[Interval, ...]) -> Iterator[str]:
+    """Yield one line for all intervals that are the same but for the save they are in."""
+    grouped: dict[str, list[Interval]] = {}
+    for interval in intervals:
+        grouped.setdefault(f"{interval.check}: {_bounds(interval)}", []).append(interval)
+    for text, alike in grouped.items():
+        saves = sorted({interval.save for interval in alike if interval.save})
+        where = f" in save{'s' if len(saves) > 1 else ''} {', '.join(map(str, saves))}" if saves else ""
+        points = sum(interval.points for interval in alike)
+        yield f"{text}{where} ({points} crash point{'' if points == 1 else 's'})"
+
+
+def _bounds(interval: Interval) -> str:
+    """Say between which operations a kill does harm."""
+    opens = "the start" if interval.opens is None else _operation(interval.opens)
+    closes = "the end" if interval.closes is None else _operation(interval.closes)
+    later = f", in life {interval.life}" if interval.life > 1 else ""
+    if interval.is_torn and interval.opens == interval.closes:
+        return f"inside {opens}{later}"
+    start = f"from inside {opens}" if interval.is_torn else f"after {opens}"
+    return f"{start} and until {closes} is done{later}"
+
+
+def _operation(address: Address) -> str:
+    return address.operation
+
+
+def _saves_in_words(saves: str) -> str:
+    """Say which saves were asked for."""
+    return {"all": "the whole run", "first": "its first save", "last": "its last save"}.get(saves, f"its save {saves}")
+
+
+def exploration_in_words(verdict: Verdict, explored: Explored) -> str:
+    """Say what a verdict that is no failure means."""
+    if verdict is Verdict.INCONCLUSIVE:
+        return "No error was found, but not everything that was asked for could be shown: see what is not proven."
+    return (
+        f"a kill at any of {explored.points} crash points leaves one of {explored.states_distinct} states; from each "
+        "of them the target came back and ended with the same bits."
+    )
