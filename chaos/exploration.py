@@ -51,6 +51,13 @@ class Exploration(Campaign):
             self._take_explored(frontier, outcome)
         if frontier.num_left:
             self._causes.append(self._why_not_run(frontier.num_left, frontier.num_states))
+        elif not self._keeps_all and all(map(is_clean, self._explored())):
+            for name in ("slots", "states"):  # without a finding nobody needs the recordings
+                shutil.rmtree(self._folder / name, ignore_errors=True)
+
+    def _explored(self) -> list[Outcome]:
+        """Return the outcomes of the states tried so far."""
+        return [outcome for outcome in self._outcomes() if outcome.trial.kind is TrialKind.EXPLORED]
 
     # --- the recorded runs --------------------------------------------------------------------------------
 
@@ -65,9 +72,7 @@ class Exploration(Campaign):
             slot = outcome.trial.number - FIRST_FAULTED
             self._record(TrialFinished(outcome=outcome))
             found = read_found(self._recording(outcome.trial.number, life=1))
-            self._record(
-                StatesFound(trial=outcome.trial.number, slot=slot, life=1, num_points=len(found), states=found)
-            )
+            self._record(StatesFound(trial=outcome.trial.number, slot=slot, life=1, states=found))
 
     def _control_spec(self, slot: int) -> TrialSpec:
         """Specify the recorded run of a slot."""
@@ -90,10 +95,10 @@ class Exploration(Campaign):
     def _restore(self, frontier: _Frontier) -> None:
         """Take out of the frontier what an earlier sitting has done, and add what that has led to."""
         slots = {event.trial: event.slot for event in self._events if isinstance(event, StatesFound)}
-        done = {o.trial.state: o for o in self._outcomes() if o.trial.kind is TrialKind.EXPLORED}
+        done = {outcome.trial.state for outcome in self._explored()}
         for event in self._events:
             if isinstance(event, StatesFound) and event.life > 1:
-                frontier.add(event.trial, slots[event.trial], event.life, event.states)
+                frontier.add(event.trial, slots[event.trial], event.states)
         frontier.forget(done)
 
     # --- one state after the other --------------------------------------------------------------------------
@@ -153,7 +158,8 @@ class Exploration(Campaign):
         number, slot = outcome.trial.number, self._slots[outcome.trial.number]
         if outcome.trial.kind is TrialKind.REPEATED:
             self._take_repeated(outcome)
-            self._discard(number)
+            if is_clean(self._finished[number]) and not self._keeps_all and not frontier.needs(number):
+                self._discard(number)
             return
         if is_interrupted(outcome) and frontier.again(outcome.trial.state):
             return
@@ -172,10 +178,9 @@ class Exploration(Campaign):
     def _add_found(self, frontier: _Frontier, number: int, slot: int, life: int) -> None:
         """Journal the crash points of a recorded recovery that lead to states not seen before."""
         found = within_first_save(read_found(self._recording(number, life=life)))
-        new = tuple(state for state in found if not frontier.knows(state.digest))
-        if new:
-            self._record(StatesFound(trial=number, slot=slot, life=life, num_points=len(found), states=new))
-            frontier.add(number, slot, life, new)
+        if not all(frontier.knows(state.digest) for state in found):
+            self._record(StatesFound(trial=number, slot=slot, life=life, states=found))
+            frontier.add(number, slot, found)
 
     def _take_repeated(self, outcome: Outcome) -> None:
         """Compare a fresh repetition with the warm run; HarnessError where they disagree."""
@@ -195,7 +200,7 @@ class Exploration(Campaign):
 
     def _state_folder(self, number: int) -> Path:
         """Return the folder of an explored trial."""
-        return self._folder / "states" / f"{number:06d}"
+        return state_folder(self._folder, number)
 
     def _recording(self, number: int, *, life: int) -> Path:
         """Return the recording of the last life of a trial."""
@@ -210,6 +215,11 @@ class Exploration(Campaign):
         """Return the first trial number that is not taken."""
         self._last_number = max(self._last_number, *self._finished) + 1
         return self._last_number
+
+
+def state_folder(run: Path, number: int) -> Path:
+    """Return the folder of an explored trial of a run."""
+    return run / "states" / f"{number:06d}"
 
 
 class _State:
@@ -242,7 +252,7 @@ class _Frontier:
         self._own: dict[int, deque[_State | Trial]] = {slot: deque() for slot in range(jobs)}
         self._seen = {state.digest for state in chosen}
         self._taken: dict[str, tuple[int, _State]] = {}
-        self._waiting: dict[int, int] = {}
+        self._led_on: set[int] = set()
         self._tries: dict[str, int] = {}
         self.num_states = len(self._shared)
 
@@ -269,21 +279,19 @@ class _Frontier:
     def _note(self, slot: int, task: _State) -> _State:
         """Remember who tries a state."""
         self._taken[task.state] = (slot, task)
-        if task.trial:
-            self._waiting[task.trial] -= 1
         return task
 
     def knows(self, digest: str) -> bool:
         """Tell whether a state was seen before."""
         return digest in self._seen
 
-    def add(self, trial: int, slot: int, _life: int, found: tuple[FoundState, ...]) -> None:
-        """Add states that a recorded recovery went through: they are tried in its own slot."""
-        for state in representatives(found):
+    def add(self, trial: int, slot: int, found: tuple[FoundState, ...]) -> None:
+        """Add the new ones of the states that a recorded recovery went through: they are tried in its own slot."""
+        for state in representatives([state for state in found if not self.knows(state.digest)]):
             self._own.setdefault(slot, deque()).append(_State(state, state.digest, trial))
-            self._waiting[trial] = self._waiting.get(trial, 0) + 1
             self.num_states += 1
         self._seen.update(state.digest for state in found)
+        self._led_on.add(trial)
 
     def repeat(self, slot: int, trial: Trial) -> None:
         """Let a trial be run once more in its slot."""
@@ -296,13 +304,11 @@ class _Frontier:
             return False
         slot, task = self._taken[state]
         self._own[slot].append(task)
-        if task.trial:
-            self._waiting[task.trial] += 1
         return True
 
     def needs(self, trial: int) -> bool:
-        """Tell whether states of a trial's recording are still to be tried."""
-        return self._waiting.get(trial, 0) > 0
+        """Tell whether states of a trial's recording, or what they led to, are built from it."""
+        return trial in self._led_on
 
     def forget(self, done: Iterable[str]) -> None:
         """Take out the states that were tried."""

@@ -64,14 +64,12 @@ class TrialsPlanned(Record, tag="trials_planned", tag_field="event", kw_only=Tru
 class StatesFound(Record, tag="states_found", tag_field="event", kw_only=True):
     """The crash points of a recorded life: of trial `trial`, run in slot `slot`, whose last life is number `life`.
 
-    `num_points` counts all of them; `states` are those whose states had not been seen before, and, of a first life,
-    every one.
+    Of a later life than the first they are journalled only where one of the states had not been seen before.
     """
 
     trial: int
     slot: int
     life: int
-    num_points: int
     states: tuple[FoundState, ...]
 
 

@@ -262,8 +262,8 @@ class TrialSpec(Record, kw_only=True):
     `deadline_s` bounds each life. `reference_final` maps the key of each final file to where the reference's lies, to
     measure a difference against. `modules` is the file that says what a warm template imports; without it lives are
     fresh. `out` is the output folder (empty: `out` in the trial's own), `start` the crash state to build in it first.
-    With `is_recorded` the last life leaves a recording, and the crash states that it went through (`has_all_tears`: each
-    write torn at all page boundaries, not at three).
+    With `is_recorded` the last life leaves a recording, and the crash states that it went through; with `has_all_tears`
+    each write is torn at all page boundaries in it, not at three.
     """
 
     schema: int = SCHEMA

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
+
+import msgspec
 
 from chaos.campaign import Campaign
 from chaos.errors import UsageError
 from chaos.executors.pool import LocalPool
+from chaos.executors.specification import SPECIFICATION, read_specification
+from chaos.exploration import state_folder
 from chaos.journal import Event, Journal, ReferenceRecorded, TrialFinished, TrialsPlanned
 from chaos.judging import complete
 from chaos.model import Outcome, Trial, TrialKind
@@ -21,12 +26,17 @@ def replay(folder: Path, events: tuple[Event, ...], number: int) -> Replay:
     started = started_of(events, folder)
     recorded = next((event for event in events if isinstance(event, ReferenceRecorded)), None)
     planned = {trial.number: trial for event in events if isinstance(event, TrialsPlanned) for trial in event.trials}
+    planned |= {trial.number: trial for trial in _explored(events)}
     if recorded is None or number not in planned:
         known = ", ".join(map(str, sorted(planned))) or "none"
         message = f"run {started.run} has no trial {number}"
         raise UsageError(message, hint=f"its trials are: {known}")
     outcomes = {event.outcome.trial.number: event.outcome for event in events if isinstance(event, TrialFinished)}
-    outcome = _run_again(folder, events, recorded, planned[number])
+    trial = planned[number]
+    if trial.kind is TrialKind.EXPLORED:
+        outcome = _build_again(folder, trial)
+    else:
+        outcome = _run_again(folder, events, recorded, trial)
     reference = complete(recorded.reference, tuple(outcomes.values()))
     judged = tuple(o for o in outcomes.values() if o.trial.kind is TrialKind.CONTROL and o.trial.number != number)
     violations = [v for v in violations_of(reference, (*judged, outcome), started.scenario.target) if v.trial == number]
@@ -53,6 +63,27 @@ def _run_again(folder: Path, events: tuple[Event, ...], recorded: ReferenceRecor
     with Journal(folder) as journal, LocalPool(1) as pool:
         campaign = Campaign(folder, journal, events, lambda _: None)
         (outcome,) = pool.run([(campaign.spec(trial, recorded.reference), place)])
+    return outcome
+
+
+def _explored(events: tuple[Event, ...]) -> Iterator[Trial]:
+    """Yield the trials that began in crash states that were built."""
+    for event in events:
+        if isinstance(event, TrialFinished) and event.outcome.trial.kind is TrialKind.EXPLORED:
+            yield event.outcome.trial
+
+
+def _build_again(folder: Path, trial: Trial) -> Outcome:
+    """Build a crash state again, in the place where it was tried, and recover from it."""
+    try:
+        spec = read_specification(state_folder(folder, trial.number) / SPECIFICATION)
+    except UsageError as error:
+        message = f"nothing is kept of trial {trial.number}: it showed nothing"
+        raise UsageError(message, hint="replay the trial of a finding, or explore again with --keep") from error
+    place = replay_folder(folder, trial.number)
+    shutil.rmtree(place, ignore_errors=True)
+    with LocalPool(1) as pool:
+        (outcome,) = pool.run([(msgspec.structs.replace(spec, is_recorded=False), place)])
     return outcome
 
 

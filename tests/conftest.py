@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -76,3 +77,38 @@ def chaos_command() -> Path:
     command = Path(sys.executable).parent / "chaos"
     assert command.is_file(), f"{command} is missing: install the package first, as the README says"
     return command
+
+
+def _eventually(condition: Callable[[], bool], *, within_s: float = 10.0) -> bool:
+    """Look again and again until the condition holds; False where it does not within the time."""
+    limit = time.monotonic() + within_s
+    while not condition():
+        if time.monotonic() > limit:
+            return False
+        os.sched_yield()
+    return True
+
+
+def _processes_with(marker: str) -> list[psutil.Process]:
+    """Return the running processes that have `marker` in their command line or environment."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            words = [*process.cmdline(), *process.environ().values()]
+            if process.pid != os.getpid() and process.status() != psutil.STATUS_ZOMBIE and marker in " ".join(words):
+                found.append(process)
+        except (psutil.Error, OSError):
+            continue  # ended meanwhile
+    return found
+
+
+@pytest.fixture(scope="session")
+def eventually() -> Callable[..., bool]:
+    """Give the function that waits for a condition, up to a deadline."""
+    return _eventually
+
+
+@pytest.fixture(scope="session")
+def processes_with() -> Callable[[str], list[psutil.Process]]:
+    """Give the function that finds processes by a marker in their command line or environment."""
+    return _processes_with

@@ -25,6 +25,7 @@ class ExplorationProgress:
         """Tell on `stream`; `saves` says which of the points found are tried."""
         self._stream = stream
         self._saves = saves
+        self._seen: set[str] = set()
         self._total = 0
         self._done = 0
         self._begin_s = 0.0
@@ -55,13 +56,15 @@ class ExplorationProgress:
         if event.life == 1 and event.slot:
             return
         states = within_saves(event.states, self._saves) if event.life == 1 else event.states
-        self._total += len(representatives(states))
+        new = representatives([state for state in states if state.digest not in self._seen])
+        self._seen.update(state.digest for state in new)
+        self._total += len(new)
         if event.life == 1:
             self._begin_s = self._told_s = time.monotonic()
             text = f"recorded: {len(states)} crash points, {self._total} distinct states to recover from"
             print(text, file=self._stream, flush=True)
             if self._stream.isatty():
-                from tqdm import tqdm  # type: ignore[import-untyped]
+                from tqdm import tqdm
 
                 self._bar = tqdm(total=self._total, unit="state", file=self._stream, dynamic_ncols=True)
         elif self._bar is not None:

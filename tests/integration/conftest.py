@@ -8,13 +8,11 @@ import hashlib
 import os
 import stat
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from chaos.checkpoints.process import Examiner
@@ -147,42 +145,7 @@ def _tree(folder: Path) -> dict[bytes, tuple[object, ...]]:
     return found
 
 
-def _eventually(condition: Callable[[], bool], *, within_s: float = 10.0) -> bool:
-    """Look again and again until the condition holds; False where it does not within the time."""
-    limit = time.monotonic() + within_s
-    while not condition():
-        if time.monotonic() > limit:
-            return False
-        os.sched_yield()
-    return True
-
-
-def _processes_with(marker: str) -> list[psutil.Process]:
-    """Return the running processes that have `marker` in their command line or environment."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            words = [*process.cmdline(), *process.environ().values()]
-            if process.pid != os.getpid() and process.status() != psutil.STATUS_ZOMBIE and marker in " ".join(words):
-                found.append(process)
-        except (psutil.Error, OSError):
-            continue  # ended meanwhile
-    return found
-
-
 @pytest.fixture(scope="session")
 def tree() -> Callable[[Path], dict[bytes, tuple[object, ...]]]:
     """Give the function that reads a whole folder."""
     return _tree
-
-
-@pytest.fixture(scope="session")
-def eventually() -> Callable[..., bool]:
-    """Give the function that waits for a condition, up to a deadline."""
-    return _eventually
-
-
-@pytest.fixture(scope="session")
-def processes_with() -> Callable[[str], list[psutil.Process]]:
-    """Give the function that finds processes by a marker in their command line or environment."""
-    return _processes_with

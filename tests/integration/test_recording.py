@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import json
 import os
+import random
+import resource
 import select
 import stat
 from collections.abc import Callable, Iterator
@@ -235,13 +237,13 @@ def test_a_recording_may_go_on_from_a_state_of_another(calls: Callable[..., Call
     first_folder, log = record(life, life.new_out())
     with Recording(first_folder) as first:
         torn = next(state for state in states(first, log) if state.tear_offset is not None)
-    for start in (StateAt(index=9), torn):
+    for start, every in ((StateAt(index=9), 4), (torn, 1)):
         killed = life.new_out()
         life.run(killed, strike=start)
         folder, log = record(second, killed, base=(first_folder, start))
         with Recording(folder) as recording:
             digests = {walked.state: walked.digest for walked in recording.walk(has_all_tears=True)}
-            for number, state in enumerate(states(recording, log)):
+            for number, state in enumerate(list(states(recording, log))[::every]):
                 out = life.new_out()
                 life.run(out, strike=start)
                 second.run(out, strike=state)
@@ -380,6 +382,26 @@ def test_a_child_that_is_killed_leaves_what_it_wrote(calls: Callable[..., Calls]
         assert built(recording, recording.end, tmp_path / "built") == seen(out)
 
 
+def test_a_disk_that_fills_up_ends_the_life_with_a_clear_sentence(calls: Callable[..., Calls], tmp_path: Path) -> None:
+    """Where bytes, or a built state, find no room, that is our failure, told as such, and nothing is left running."""
+    life, out = calls("replaced"), tmp_path / "built"
+    folder, _ = record(life, life.new_out())
+    out.mkdir()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with Recording(folder) as recording:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (8000, hard))
+        try:
+            with pytest.raises(HarnessError, match="no more of a recording or crash state can be stored"):
+                build(recording.tree_at(recording.end), out, recording.store)
+            resource.setrlimit(
+                resource.RLIMIT_FSIZE, (20000, hard)
+            )  # each file of the target fits, not all their bytes
+            with pytest.raises(HarnessError, match=r"can be stored: .*content\.bin"):
+                record(life, life.new_out())
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
 def peak_bytes(field: str) -> int:
     """Return a figure of this process's memory."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
@@ -424,3 +446,19 @@ def test_every_kind_of_call_and_writer_is_explained(
     with Recording(folder) as recording:
         assert built(recording, recording.end, tmp_path / "built") == left
         assert len({walked.digest for walked in recording.walk()}) > 15
+
+
+@pytest.mark.parametrize("seed", [29, 55, 72, 1, 2, 3])
+def test_built_states_of_anything_are_those_that_a_kill_leaves(
+    lives: Callable[..., Any], tmp_path: Path, seed: int
+) -> None:
+    """A hundred calls drawn at random, failing ones too: all explained, and alike at operations drawn from them."""
+    life = Calls(runner=lives("anything.py", NUMBERS, str(seed)))
+    folder, log = record(life, life.new_out())
+    with Recording(folder) as recording:
+        digests = {walked.state: walked.digest for walked in recording.walk(has_all_tears=True)}
+        for number, state in enumerate(random.Random(seed).sample(list(states(recording, log)), 8)):
+            out = life.new_out()
+            life.run(out, strike=state)
+            assert built(recording, state, tmp_path / f"built-{number}") == seen(out), state
+            assert recording.tree_at(state).digest() == digests[state]

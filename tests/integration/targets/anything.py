@@ -3,8 +3,8 @@
 NUMBERS is a JSON object of system call numbers. Calls that fail are part of it.
 """
 
-# ruff: noqa: ANN001, ANN201, PTH104, PTH105, PTH108, PTH211 - written as a user writes
-# ruff: noqa: PTH100, PTH101, PTH102, PTH106, PTH118 - likewise
+# ruff: noqa: ANN201, PTH104, PTH108, PTH211 - written as a user writes
+# ruff: noqa: PTH101, PTH102, PTH106, PTH118 - likewise
 
 import ctypes
 import json

@@ -1,0 +1,80 @@
+"""Trainings to be explored, without any library: `python explored.py OUT WAY`; each saves or resumes its own way."""
+
+# ruff: noqa: ANN001, ANN201, T201 - written as a user writes
+
+import json
+import os
+import sys
+from pathlib import Path
+
+out, way = Path(sys.argv[1]), sys.argv[2]
+checkpoint = out / "ckpt.json"
+STEPS, EVERY = 6, 2
+
+
+def write(path, state):
+    """Write straight onto a path, in three writes of which the middle one spans pages."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    text = json.dumps(state).encode()
+    for piece in (text[:10], text[10:-10], text[-10:]):
+        os.write(fd, piece)
+    os.close(fd)
+
+
+def publish(path, state):
+    """Write under a temporary name and rename."""
+    temporary = path.with_name(path.name + ".tmp")
+    write(temporary, state)
+    temporary.replace(path)
+
+
+def load():
+    """Return the state to go on from."""
+    if way == "two_slots":
+        states = []
+        for slot in sorted(out.glob("ckpt-*.json")):
+            try:
+                states.append(json.loads(slot.read_text()))
+            except ValueError:
+                continue
+        return max(states, key=lambda state: state["step"], default=None)
+    if not checkpoint.exists():
+        return None
+    state = json.loads(checkpoint.read_text())
+    if way == "rewrites_on_resume":
+        write(checkpoint, state)
+    if way == "names_its_folder" and state["folder"] != str(out):
+        sys.exit("this checkpoint belongs to another folder")
+    return state
+
+
+def save(state):
+    """Save in the way that was asked for."""
+    if way == "names_its_folder":
+        state = {**state, "folder": str(out)}
+    if way == "in_place":
+        write(checkpoint, state)
+    elif way == "two_slots":
+        write(out / f"ckpt-{state['step'] // EVERY % 2}.json", state)
+    elif way == "unlinks_first":
+        if checkpoint.exists():
+            checkpoint.unlink()
+        publish(checkpoint, state)
+    elif way == "says_too_early":
+        print(f"saved step {state['step']}", flush=True)
+        publish(checkpoint, state)
+        return
+    else:
+        publish(checkpoint, state)
+    print(f"saved step {state['step']}", flush=True)
+
+
+state = load() or {"step": 0, "weights": [float(number) for number in range(900)]}
+state.pop("folder", None)
+while state["step"] < STEPS:
+    state["step"] += 1
+    state["weights"] = [weight * 1.5 % 7 + state["step"] for weight in state["weights"]]
+    print(f"step {state['step']} loss 1", flush=True)
+    if state["step"] % EVERY == 0:
+        save(state)
+publish(out / "final.json", state["weights"])
