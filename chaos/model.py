@@ -263,7 +263,8 @@ class TrialSpec(Record, kw_only=True):
     measure a difference against. `modules` is the file that says what a warm template imports; without it lives are
     fresh. `out` is the output folder (empty: `out` in the trial's own), `start` the crash state to build in it first.
     With `is_recorded` the last life leaves a recording, and the crash states that it went through; with `has_all_tears`
-    each write is torn at all page boundaries in it, not at three.
+    each write is torn at all page boundaries in it, not at three. `twin` is a recovery from the same files that ran to
+    its end: the last life may be stopped when it goes the same way.
     """
 
     schema: int = SCHEMA
@@ -279,6 +280,7 @@ class TrialSpec(Record, kw_only=True):
     start: Start | None = None
     is_recorded: bool = False
     has_all_tears: bool = False
+    twin: FinishedRecovery | None = None
 
 
 class Start(Record, kw_only=True):
@@ -291,6 +293,13 @@ class Start(Record, kw_only=True):
     index: int
     tear_offset: int | None = None
     lives: tuple[LifeRecord, ...]
+
+
+class FinishedRecovery(Record, kw_only=True):
+    """A recovery that ran to its end: the digest of the files that it began from, and of everything after each step."""
+
+    files: str
+    steps: tuple[str, ...]
 
 
 class FoundState(Record, kw_only=True):
@@ -403,7 +412,8 @@ class LifeRecord(Record, kw_only=True):
     `outside_writes` paths outside of the folder that were opened for writing or changed; `orphans` the command lines of
     processes that outlived the root by more than the grace. `interrupted_calls` counts notifications lost to signals.
     `order_releases` counts operations that were let go out of the recorded order. `num_files` counts every file under
-    the output folder.
+    the output folder. `step_digests` has one entry for each tick: the probe's digest of everything that training
+    depends on, or an empty text.
     """
 
     number: int
@@ -427,6 +437,7 @@ class LifeRecord(Record, kw_only=True):
     interrupted_calls: int = 0
     order_releases: int = 0
     num_operations: int = 0
+    step_digests: tuple[str, ...] = ()
     output_tail: str = ""
     elapsed_s: float = 0.0
 

@@ -132,6 +132,8 @@ class _Lineage:
             deadline_s=self._spec.deadline_s,
             crash_point=point,
             is_learning=self._spec.trial.kind is TrialKind.REFERENCE,
+            files=self._spec.trial.state,
+            twin=self._spec.twin,
         )
         if self._spec.is_recorded and point is None:
             return self._run_recorded(request)

@@ -185,7 +185,8 @@ class Session:
         if sink == "ticks":
             word = thread.read_segments(call.segments, _WORD_BYTES).decode("utf-8", "replace")
             kind = OperationKind.TICK if word.startswith("tick") else OperationKind.MARK
-            return self._operation(thread, kind, word.strip().partition(" ")[0] or "mark")
+            name, _, digest = word.strip().partition(" ")
+            return self._operation(thread, kind, name or "mark", text=digest)
         text = thread.read_segments(call.segments, TEXT_LIMIT_CHARACTERS).decode("utf-8", "replace")
         return self._operation(
             thread, OperationKind.OUTPUT, "write", stream=sink, text=text, size_bytes=call.size_bytes

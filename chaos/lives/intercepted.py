@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from chaos.early_stop import may_stop
 from chaos.intercept.filter import build_filter
 from chaos.intercept.pending import Pending, Sinks
 from chaos.intercept.recorder import Recorder
@@ -27,7 +28,7 @@ from chaos.lives.request import (
 )
 from chaos.lives.starters import MODULES_FILE, Starter
 from chaos.lives.watch import Watch, tear_within
-from chaos.model import Evidence, FileState, LifeEnd, LifeRecord
+from chaos.model import Evidence, FileState, LifeEnd, LifeRecord, OperationKind
 from chaos.states.snapshot import Photographer
 
 ORPHAN_GRACE_S: Final = 5.0
@@ -112,6 +113,7 @@ class InterceptedLife:
         self._watch = Watch(request, checkpoints)
         self._order = Order(request.profile)
         self._held: list[Pending] = []
+        self._step_digests: list[str] = []
         self._held_since_s = 0.0
         self._order_releases = 0
         self._end: LifeEnd | None = None
@@ -132,7 +134,7 @@ class InterceptedLife:
             if self._end is None:
                 self._serve()
                 self._end_long_wait()
-        if self._end is not LifeEnd.STRUCK:
+        if self._end not in (LifeEnd.STRUCK, LifeEnd.STOPPED):
             self._process.kill()
 
     def _serve(self) -> None:
@@ -186,10 +188,16 @@ class InterceptedLife:
 
     def _go(self, pending: Pending) -> None:
         """Let an operation happen, unless it is the crash point; `pending` is checked to be waited for."""
-        if self._watch.see(pending.operation):
+        operation = pending.operation
+        if self._watch.see(operation):
             self._strike(pending)
         elif self._session.commit(pending):
             self._order.note(self._watch.last_address)
+            if operation.kind is OperationKind.TICK:
+                self._step_digests.append(operation.text)
+                if may_stop(self._request.twin, self._request.files, self._step_digests):
+                    self._process.kill()
+                    self._end = LifeEnd.STOPPED
 
     def _strike(self, pending: Pending) -> None:
         """Kill the whole life while the call at the crash point is held, and never answer it."""
@@ -250,6 +258,7 @@ class InterceptedLife:
             interrupted_calls=self._session.interrupted_calls,
             order_releases=self._order_releases,
             num_operations=len(log),
+            step_digests=tuple(self._step_digests) if any(self._step_digests) else (),
             output_tail=output_tail(sinks),
             elapsed_s=elapsed_s,
         )

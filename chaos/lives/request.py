@@ -12,7 +12,7 @@ import msgspec
 
 from chaos.errors import HarnessError
 from chaos.intercept.pending import Sinks
-from chaos.model import CrashPoint, LifeRecord, Operation, Record, Target, TargetProfile
+from chaos.model import CrashPoint, FinishedRecovery, LifeRecord, Operation, Record, Target, TargetProfile
 
 
 class LifeRequest(Record, kw_only=True):
@@ -21,6 +21,7 @@ class LifeRequest(Record, kw_only=True):
     `folder` is the life's own (logs, scratch), `out` the output folder of its lineage; both absolute. `deadline_s`
     bounds the whole life. In a learning life (a reference) nobody knows yet what acknowledges a save: the checkpoints
     are looked at wherever one may be, and the acknowledgements carry the operation's index instead of a save's ordinal.
+    A life that begins from `files` (a digest) and goes the way of its `twin` is stopped early.
     """
 
     number: int
@@ -33,6 +34,8 @@ class LifeRequest(Record, kw_only=True):
     deadline_s: float
     crash_point: CrashPoint | None = None
     is_learning: bool = False
+    files: str = ""
+    twin: FinishedRecovery | None = None
 
 
 class LifeResult(Record, kw_only=True):

@@ -23,7 +23,7 @@ from speed.peer import find_peer
 from speed.records import Report, Script, Sizes, Tool
 from speed.tables import show
 
-_WIDTH = 150
+_WIDTH = 160
 
 
 @click.command()

@@ -88,10 +88,18 @@ def test_without_the_peer_nothing_is_compared_with_it(part: Any) -> None:
 
 @pytest.mark.parametrize(
     ("facts", "has_failed"),
-    [({}, False), ({"verdict": "fail"}, True), ({"status": "failed"}, True), ({"status": "not_available"}, False)],
+    [
+        ({}, False),
+        ({"verdict": "fail"}, True),
+        ({"verdict": "inconclusive"}, True),
+        ({"verdict": "inconclusive", "is_partial": True}, False),
+        ({"verdict": "fail", "is_partial": True}, True),
+        ({"status": "failed"}, True),
+        ({"status": "not_available"}, False),
+    ],
 )
-def test_what_counts_as_a_failure(part: Any, facts: dict[str, str], *, has_failed: bool) -> None:
-    """A tool that breaks or finds fault with the script fails the benchmark; one that is missing does not."""
+def test_what_counts_as_a_failure(part: Any, facts: dict[str, Any], *, has_failed: bool) -> None:
+    """A tool that breaks or finds fault with the script fails the benchmark; one that is missing or out of budget does not."""
     records = part("records")
     status = records.Status(facts.get("status", "measured"))
     one = measurement(part, "chaos-explore", **{**facts, "status": status})

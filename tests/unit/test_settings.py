@@ -119,7 +119,7 @@ def test_every_setting_can_come_from_the_environment() -> None:
         ("CHAOS_MAX_BYTES", "lots", "Write it like 500MB, 2GB or 2GiB."),
         ("CHAOS_MAX_BYTES", "0", ">= 1"),
         ("CHAOS_DEADLINE_S", "nan", "> 0"),
-        ("CHAOS_LIVES", "warm", "Known: fresh."),
+        ("CHAOS_LIVES", "tepid", "Known: fresh, warm."),
     ],
 )
 def test_wrong_variable_is_refused_by_name(name: str, text: str, said: str) -> None:

@@ -24,7 +24,7 @@ _RUN_NOTE: Final = (
 )
 _EXPLORE_NOTE: Final = (
     "different contents of the folder that a kill can leave, each built, the script started on it, run to its end and "
-    "judged. Points: {points} in the recorded run, of which {distinct} leave different contents{rest}"
+    "judged. Points: {points} known, which leave {distinct} different contents{rest}"
 )
 
 
@@ -104,6 +104,7 @@ def measure_explore(script: Script, sizes: Sizes, folder: Path) -> Measurement:
         elapsed_s=finished.elapsed_s,
         points=printed.points if is_whole else printed.states_judged,
         workers=sizes.jobs,
+        is_partial=not is_whole,
         verdict=printed.verdict,
         note=_EXPLORE_NOTE.format(points=printed.points, distinct=printed.states_distinct, rest=rest),
     )
@@ -129,7 +130,9 @@ def _printed(finished: Finished) -> _Printed:
 def _not_measured(tool: Tool, counted: Counted, finished: Finished, printed: _Printed) -> Measurement:
     """Tell a command or an option that is not there from one that failed."""
     status = Status.NOT_AVAILABLE if finished.status == _WRONG_USAGE else Status.FAILED
-    return Measurement(tool=tool, status=status, counted=counted, note=printed.error or finished.complaint)
+    return Measurement(
+        tool=tool, status=status, counted=counted, note=" ".join((printed.error or finished.complaint).split())
+    )
 
 
 def _outcomes(folder: Path) -> tuple[_Outcome, ...]:

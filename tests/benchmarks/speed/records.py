@@ -9,6 +9,8 @@ from chaos.model import Record
 SCHEMA = 1
 # What every tool must say of a script that has no fault.
 FAULTLESS = "pass"
+# What it may say when its budget ended before all was judged.
+UNDECIDED = "inconclusive"
 
 
 class Tool(StrEnum):
@@ -113,7 +115,7 @@ class Measurement(Record, kw_only=True):
     """What one tool did. `number` units of `counted` in `elapsed_s`, from its start to its end, references and all.
 
     `points` is the number of different crash points struck, None where nobody can tell. `workers` is how many were at
-    work side by side. `verdict` is the tool's own
+    work side by side. `is_partial` tells that the budget ended it before all was judged. `verdict` is the tool's own
     word on the script. `note` says what is counted, or why nothing was measured.
     """
 
@@ -124,9 +126,17 @@ class Measurement(Record, kw_only=True):
     elapsed_s: float = 0.0
     points: int | None = None
     workers: int = 1
+    is_partial: bool = False
     verdict: str = ""
     note: str
     shares: Shares | None = None
+
+    @property
+    def is_failure(self) -> bool:
+        """Tell whether the tool is there and broke, or found fault with the script; out of budget is neither."""
+        if self.status is Status.MEASURED:
+            return self.verdict != FAULTLESS and not (self.is_partial and self.verdict == UNDECIDED)
+        return self.status is Status.FAILED
 
 
 class Row(Record, kw_only=True):
@@ -192,6 +202,4 @@ class Report(Record, kw_only=True):
     @property
     def has_failed(self) -> bool:
         """Tell whether something that is there could not be measured, or a tool found fault with the script."""
-        measured = [row.measurement for row in self.rows if row.measurement.status is Status.MEASURED]
-        is_broken = any(row.measurement.status is Status.FAILED for row in self.rows)
-        return is_broken or any(one.verdict != FAULTLESS for one in measured)
+        return any(row.measurement.is_failure for row in self.rows)
