@@ -1,16 +1,17 @@
 """A warm template: it has imported what the target imports, and forks a life on demand. A program of its own.
 
 Run by the target's own Python, with the target's own options, as `python … template.py`; it imports nothing of the
-project but `guardian.py` beside it, and is the guardian of its lives, one at a time. Standard input: one line of JSON
-(the configuration: modules to import, number of the socket), then commands, a line each: `launch {…}` forks a life with
-that plan, `kill` ends it. The socket carries what a guardian's does, and `ready` after the warm-up.
+project but `guardian.py` and `interpreter.py` beside it, and is the guardian of its lives, one at a time. Standard
+input: one line of JSON (the configuration: modules to import, number of the socket), then commands, a line each:
+`launch {…}` forks a life with that plan, `kill` ends it. The socket carries what a guardian's does, and `ready` after
+the warm-up.
 
 A life gets what a start would give it: argv, environment, working folder, streams, signals as they were, `__main__`,
 fresh generators, the default number of threads. What it does not get: a hash seed of its own, import side effects
 of its own, an empty heap.
 """
 
-# ruff: noqa: PTH100, PTH109, PTH112, PTH118, PTH120, PTH123, PTH208, SLF001 - paths as the interpreter does
+# ruff: noqa: PTH100, PTH118, PTH120, PTH208 - paths as the interpreter does
 
 from __future__ import annotations
 
@@ -23,20 +24,25 @@ import signal
 import socket
 import sys
 from contextlib import suppress
-from types import CodeType, ModuleType, TracebackType
+from types import ModuleType
 
 TYPE_CHECKING = False
 _HERE = os.path.dirname(os.path.abspath(__file__))
 if TYPE_CHECKING:
     from typing import Any
 
-    from chaos.lives import guardian
+    from chaos.lives import guardian, interpreter
 else:
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != _HERE]
-    # Under a name of ours: the target may have a `guardian` of its own.
-    _spec = importlib.util.spec_from_file_location("ninelives_guardian", os.path.join(_HERE, "guardian.py"))
-    guardian = importlib.util.module_from_spec(_spec)
-    _spec.loader.exec_module(guardian)
+
+    def _beside(name: str) -> ModuleType:
+        """Load a module that lies beside this file, under a name of ours: the target may have one of this name."""
+        spec = importlib.util.spec_from_file_location(f"ninelives_{name}", os.path.join(_HERE, f"{name}.py"))
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    guardian, interpreter = _beside("guardian"), _beside("interpreter")
 
 
 # --- in the template ------------------------------------------------------------------------------------
@@ -200,90 +206,6 @@ def _report_start(ticks: str) -> None:
         probe.restart(ticks)
 
 
-def run_target(python: dict[str, Any]) -> None:
-    """Run the target's script, module or code as `__main__`, as the interpreter does."""
-    kind, name, arguments = python["kind"], python["name"], python["arguments"]
-    sys.orig_argv = [sys.executable, *python["options"], *([f"-{kind}"] if kind != "script" else []), name, *arguments]
-    main = ModuleType("__main__")
-    main.__dict__["__builtins__"] = sys.modules["builtins"]
-    sys.modules["__main__"] = main
-    sys.argv = [name if kind == "script" else f"-{kind}", *arguments]
-    if kind == "m":
-        _prepend_path(os.getcwd())
-        _as_interpreter(lambda: _runpy()._run_module_as_main(name))
-    elif kind == "c":
-        _prepend_path("")
-        _as_interpreter(lambda: exec(compile(name, "<string>", "exec"), main.__dict__))  # noqa: S102 - it is the target
-    elif os.path.isdir(name) or _is_archive(name):
-        sys.path.insert(0, os.path.abspath(name))
-        _as_interpreter(lambda: _runpy()._run_module_as_main("__main__", alter_argv=False))
-    else:
-        _prepend_path(os.path.dirname(os.path.realpath(name)))
-        _as_interpreter(lambda: _run_file(name, main))
-
-
-def _runpy() -> Any:  # noqa: ANN401 - a module
-    import runpy
-
-    return runpy
-
-
-def _is_archive(name: str) -> bool:
-    """Tell whether a script is an archive with a `__main__` in it."""
-    with suppress(OSError), open(name, "rb") as file:
-        return file.read(4) == b"PK\x03\x04"
-    return False
-
-
-def _prepend_path(entry: str) -> None:
-    """Put what the interpreter puts first on its path, unless it was told not to."""
-    if not getattr(sys.flags, "safe_path", False) and not sys.flags.isolated:
-        sys.path.insert(0, entry)
-
-
-def _run_file(name: str, main: ModuleType) -> None:
-    """Run a script's file."""
-    from importlib.machinery import SourceFileLoader
-
-    path = os.path.abspath(name)
-    main.__file__ = path
-    main.__loader__ = SourceFileLoader("__main__", path)
-    main.__dict__["__cached__"] = None
-    exec(_compiled(name, path), main.__dict__)  # noqa: S102 - it is the target
-
-
-def _compiled(name: str, path: str) -> CodeType:
-    """Compile a script; where it cannot be read, say so as the interpreter does."""
-    try:
-        with open(name, "rb") as file:
-            return compile(file.read(), path, "exec")
-    except OSError as error:
-        sys.stderr.write(f"{sys.executable}: can't open file '{path}': [Errno {error.errno}] {error.strerror}\n")
-        raise SystemExit(2) from None
-
-
-def _as_interpreter(run: Any) -> None:  # noqa: ANN401 - a function without arguments
-    """Run the target; an exception that nobody catches is told without the frames of this file."""
-    try:
-        run()
-    except SystemExit:
-        raise
-    except BaseException as error:
-        trace = _without_ours(error.__traceback__)
-        sys.excepthook(type(error), error.with_traceback(trace), trace)
-        if isinstance(error, KeyboardInterrupt):
-            sys.excepthook = lambda *_: None  # told already; but the interpreter must see it, to end by the signal
-            raise
-        raise SystemExit(1) from None
-
-
-def _without_ours(trace: TracebackType | None) -> TracebackType | None:
-    """Return a traceback from the first frame on that is not of this file."""
-    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
-        trace = trace.tb_next
-    return trace
-
-
 def main() -> None:
     """Warm up, serve, and in a life run the target to the interpreter's own end."""
     line = guardian.read_line()
@@ -298,7 +220,7 @@ def main() -> None:
     plan = template.serve()
     if plan is None:
         os._exit(0)
-    run_target(plan["python"])
+    interpreter.run(plan["python"])
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ _WIDTH = 160
 @click.option("--plain-kills", type=click.IntRange(1), default=20, show_default=True, help="Kills of the plain loop.")
 @click.option("--kills", type=click.IntRange(1), default=20, show_default=True, help="Kills with fresh lives.")
 @click.option("--warm-kills", type=click.IntRange(1), default=200, show_default=True, help="Kills with warm lives.")
-@click.option("--budget-s", type=click.IntRange(1), default=45, show_default=True, help="Budget of chaos explore.")
+@click.option("--budget-s", type=click.IntRange(1), default=60, show_default=True, help="Budget of chaos explore.")
 @click.option("--pairs", type=click.IntRange(1), default=9, show_default=True, help="Pairs for the slow-down.")
 @click.option(
     "--limit-s", type=click.FloatRange(1), default=600, show_default=True, help="Longest that a tool may take."

@@ -83,7 +83,9 @@ def test_a_life_ends_as_a_start_does(lives: Callable[..., Any], warm: WarmStarte
     for starter in (FreshStarter(), warm):
         runner = lives("stage.py", how, python=())
         record = runner.run(starter=starter).record
-        seen.append((record.end, record.exit_status, record.signal, runner.output(), runner.output("stderr")))
+        flushed = (runner.out / "never_closed").read_text()
+        ended = (record.end, record.exit_status, record.signal, flushed)
+        seen.append((*ended, runner.output(), runner.output("stderr")))
     assert seen[0] == seen[1]
     assert seen[0][0] is (LifeEnd.SIGNALLED if how in ("interrupt", "signal") else LifeEnd.EXITED)
 

@@ -99,7 +99,7 @@ def test_without_the_peer_nothing_is_compared_with_it(part: Any) -> None:
     ],
 )
 def test_what_counts_as_a_failure(part: Any, facts: dict[str, Any], *, has_failed: bool) -> None:
-    """A tool that breaks or finds fault with the script fails the benchmark; one that is missing or out of budget does not."""
+    """A tool that breaks or finds fault with the script is a failure; one that is missing or out of budget is none."""
     records = part("records")
     status = records.Status(facts.get("status", "measured"))
     one = measurement(part, "chaos-explore", **{**facts, "status": status})

@@ -1,6 +1,6 @@
 """Tell everything that a start gives a program: `python stage.py OUT [HOW]`."""
 
-# ruff: noqa: ANN201, PTH109, PTH110, PTH112, PTH118, PTH120, PTH123, PTH208, T201 - written as a user writes
+# ruff: noqa: ANN201, ANN204, SIM115, PTH109, PTH110, PTH112, PTH118, PTH120, PTH123, PTH208, T201 - written as a user writes
 
 import atexit
 import json
@@ -78,6 +78,20 @@ def end():
         os.kill(os.getpid(), signal.SIGTERM)
 
 
+class Finalized:
+    """Tells when it is finalized, as the interpreter takes the program down."""
+
+    def __del__(self):
+        """Write to standard output."""
+        os.write(1, b"finalized\n")
+
+
+kept = Finalized()
+cycle = [Finalized()]
+cycle.append(cycle)
+never_closed = open(os.path.join(out, "never_closed"), "w")
+never_closed.write("flushed at the end")
+sys.stdout.write("no newline at the end")
 with open(os.path.join(out, "facts.json"), "w") as file:
     json.dump(facts(), file)
 end()
