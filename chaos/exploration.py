@@ -18,12 +18,13 @@ import msgspec
 
 from chaos.agreement import ONE_IN, first_disagreement
 from chaos.campaign import FIRST_FAULTED, Campaign, is_clean, is_interrupted
-from chaos.errors import HarnessError
+from chaos.errors import HarnessError, UsageError
 from chaos.executors.lineage import RECORDING
 from chaos.executors.pool import LocalPool
 from chaos.journal import ExplorationPlan, ReferenceRecorded, StatesFound, TrialFinished, TrialRepeated
 from chaos.model import FoundState, LifeRecord, Outcome, Start, Trial, TrialKind, TrialSpec
 from chaos.planners.exhaustive import representatives, within_first_save, within_saves
+from chaos.settings import LivesKind
 from chaos.states.enumerating import read_found
 from chaos.struck import crash_point_of, struck_life
 
@@ -37,13 +38,7 @@ class Exploration(Campaign):
 
     def _strike(self, pool: LocalPool, recorded: ReferenceRecorded) -> None:
         """Record a run in each slot, then try every state that was found, and those that recoveries lead to."""
-        plan = self._started.exploration
-        assert plan is not None  # noqa: S101 - this class is made for a plan
-        self._plan: ExplorationPlan = plan
-        self._reference_found = recorded.reference
-        self._slots: dict[int, int] = {}
-        self._last_number = 0
-        self._num_kept = 0
+        plan = self._begin(recorded)
         self._record_slots(pool)
         frontier = _Frontier(self._found(0), self._found_in_slots(), plan, jobs=pool.jobs)
         self._restore(frontier)
@@ -51,9 +46,34 @@ class Exploration(Campaign):
             self._take_explored(frontier, outcome)
         if frontier.num_left:
             self._causes.append(self._why_not_run(frontier.num_left, frontier.num_states))
-        elif not self._keeps_all and all(map(is_clean, self._explored())):
-            for name in ("slots", "states"):  # without a finding nobody needs the recordings
-                shutil.rmtree(self._folder / name, ignore_errors=True)
+
+    def _begin(self, recorded: ReferenceRecorded) -> ExplorationPlan:
+        """Take what was asked and learnt."""
+        plan = self._started.exploration
+        assert plan is not None  # noqa: S101 - this class is made for a plan
+        self._plan: ExplorationPlan = plan
+        self._reference_found = recorded.reference
+        self._slots: dict[int, int] = {}
+        self._last_number = 0
+        self._num_kept = 0
+        return plan
+
+    def spec_again(self, number: int) -> TrialSpec:
+        """Specify the trial of a state once more, from the journal; UsageError where its recording is gone."""
+        recorded = next(event for event in self._events if isinstance(event, ReferenceRecorded))
+        self._begin(recorded)
+        self._is_warm = self._started.lives is LivesKind.WARM and self._modules_file().exists()
+        trial = self._finished[number].trial
+        for event in self._events:
+            if isinstance(event, StatesFound) and (event.slot == 0 or event.life > 1):
+                for found in event.states:
+                    if _is_of(found, trial) and event.life == len(trial.crash_points):
+                        task = _State(found, trial.state, 0 if event.life == 1 else event.trial)
+                        spec = self._state_spec(task, number, event.slot)
+                        if spec.start is not None and Path(spec.start.recording).is_dir():
+                            return msgspec.structs.replace(spec, is_recorded=False)
+        message = f"the recording that trial {number} began from is gone"
+        raise UsageError(message, hint="explore again")
 
     def _explored(self) -> list[Outcome]:
         """Return the outcomes of the states tried so far."""
@@ -220,6 +240,12 @@ class Exploration(Campaign):
 def state_folder(run: Path, number: int) -> Path:
     """Return the folder of an explored trial of a run."""
     return run / "states" / f"{number:06d}"
+
+
+def _is_of(found: FoundState, trial: Trial) -> bool:
+    """Tell whether a crash point is the last one of a trial."""
+    point = trial.crash_points[-1]
+    return found.digest == trial.state and found.address == point.address and found.tear_offset == point.tear_offset
 
 
 class _State:

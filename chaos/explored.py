@@ -56,6 +56,7 @@ class Interval(Record, kw_only=True):
 class Explored(Record, kw_only=True):
     """What was enumerated and judged. `points` are crash points, `states_distinct` what is left without equal ones.
 
+    `points_recorded` are those of the recorded run itself, the others those of recoveries that led to a new state.
     `points_judged` counts the points whose state was judged; `states_early_stopped` the recoveries that were not run
     to their end.
     """
@@ -63,6 +64,7 @@ class Explored(Record, kw_only=True):
     depth: int
     saves: str
     points: int
+    points_recorded: int
     points_judged: int
     states_distinct: int
     states_judged: int
@@ -144,6 +146,7 @@ def summarize(
         depth=depth,
         saves=saves,
         points=len(points),
+        points_recorded=sum(point.group[1] == 1 for point in points),
         points_judged=sum(point.outcome is not None for point in points),
         states_distinct=len(set(states)),
         states_judged=len(judged),

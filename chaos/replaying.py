@@ -6,13 +6,10 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
-
 from chaos.campaign import Campaign
 from chaos.errors import UsageError
 from chaos.executors.pool import LocalPool
-from chaos.executors.specification import SPECIFICATION, read_specification
-from chaos.exploration import state_folder
+from chaos.exploration import Exploration
 from chaos.journal import Event, Journal, ReferenceRecorded, TrialFinished, TrialsPlanned
 from chaos.judging import complete
 from chaos.model import Outcome, Trial, TrialKind
@@ -34,7 +31,7 @@ def replay(folder: Path, events: tuple[Event, ...], number: int) -> Replay:
     outcomes = {event.outcome.trial.number: event.outcome for event in events if isinstance(event, TrialFinished)}
     trial = planned[number]
     if trial.kind is TrialKind.EXPLORED:
-        outcome = _build_again(folder, trial)
+        outcome = _build_again(folder, events, trial)
     else:
         outcome = _run_again(folder, events, recorded, trial)
     reference = complete(recorded.reference, tuple(outcomes.values()))
@@ -73,17 +70,13 @@ def _explored(events: tuple[Event, ...]) -> Iterator[Trial]:
             yield event.outcome.trial
 
 
-def _build_again(folder: Path, trial: Trial) -> Outcome:
+def _build_again(folder: Path, events: tuple[Event, ...], trial: Trial) -> Outcome:
     """Build a crash state again, in the place where it was tried, and recover from it."""
-    try:
-        spec = read_specification(state_folder(folder, trial.number) / SPECIFICATION)
-    except UsageError as error:
-        message = f"nothing is kept of trial {trial.number}: it showed nothing"
-        raise UsageError(message, hint="replay the trial of a finding, or explore again with --keep") from error
     place = replay_folder(folder, trial.number)
     shutil.rmtree(place, ignore_errors=True)
-    with LocalPool(1) as pool:
-        (outcome,) = pool.run([(msgspec.structs.replace(spec, is_recorded=False), place)])
+    with Journal(folder) as journal, LocalPool(1) as pool:
+        spec = Exploration(folder, journal, events, lambda _: None).spec_again(trial.number)
+        (outcome,) = pool.run([(spec, place)])
     return outcome
 
 

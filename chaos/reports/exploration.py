@@ -96,7 +96,8 @@ def print_exploration(console: Console, explored: Explored) -> None:
 
     console.print()
     console.print(
-        f"Crash points: {explored.points} ({_saves_in_words(explored.saves)}, kills in up to {explored.depth} lives); "
+        f"Crash points: {explored.points_recorded} in {_saves_in_words(explored.saves)}, "
+        f"{explored.points - explored.points_recorded} in recoveries (depth {explored.depth}); "
         f"{explored.states_distinct} distinct states, {explored.states_judged} judged",
         style="bold",
     )
@@ -145,7 +146,7 @@ def _operation(address: Address) -> str:
 
 def _saves_in_words(saves: str) -> str:
     """Say which saves were asked for."""
-    return {"all": "the whole run", "first": "its first save", "last": "its last save"}.get(saves, f"its save {saves}")
+    return {"all": "the run", "first": "its first save", "last": "its last save"}.get(saves, f"its save {saves}")
 
 
 def exploration_in_words(verdict: Verdict, explored: Explored) -> str:

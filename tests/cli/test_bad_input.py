@@ -166,6 +166,21 @@ def test_full_disk(small_disk: Path, tmp_path: Path, chaos_command: Path) -> Non
     assert "No space left on device" in told or "the disk was nearly full" in told
 
 
+@pytest.mark.parametrize("small_disk", [160, 240, 320, 400, 480], indirect=True)
+def test_disk_that_fills_with_crash_states(small_disk: Path, tmp_path: Path, chaos_command: Path) -> None:
+    """Recordings and states that do not fit are a sentence and exit status 3 or 4, and leave no process."""
+    words = ["--keep", "--jobs", "2", *GLOBS, "--", sys.executable, str(SMALL), "{out}"]
+    runs = small_disk / "runs"
+    command = [str(chaos_command), "explore", "--json", "--seed", "1", "--runs", str(runs), *words]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
+    found = json.loads(ended.stdout)
+    assert ended.returncode in {3, 4}, ended.stderr
+    assert "chaos itself failed" not in ended.stderr
+    assert found.get("findings", []) == []
+    told = " ".join([found.get("error", ""), *found.get("inconclusive", [])])
+    assert "No space left on device" in told or "the disk was nearly full" in told
+
+
 def test_error_in_mid_campaign_is_told_with_what_is_known(tmp_path: Path, chaos_command: Path) -> None:
     """A run folder that vanishes breaks the campaign off: status 3, and the object holds error and seed."""
     vanishing = f"{SMALL.read_text(encoding='utf-8')}\nimport shutil\nshutil.rmtree(out.parent.parent.parent)\n"

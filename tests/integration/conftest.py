@@ -20,7 +20,7 @@ from chaos.lives.intercepted import run_intercepted
 from chaos.lives.polled import run_polled
 from chaos.lives.request import LifeRequest, LifeResult
 from chaos.lives.starters import FreshStarter, Starter
-from chaos.model import CrashPoint, Target, TargetProfile
+from chaos.model import CrashPoint, FinishedRecovery, Target, TargetProfile
 from chaos.roles import FileNames
 from chaos.states.snapshot import Photographer
 
@@ -74,6 +74,7 @@ class Lives:
         deadline_s: float = DEADLINE_S,
         is_first: bool = True,
         starter: Starter | None = None,
+        twin: FinishedRecovery | None = None,
     ) -> LifeResult:
         """Run one life, in a new output folder where none is given."""
         out = out or self.new_out()
@@ -87,6 +88,8 @@ class Lives:
             hash_seed=1,
             deadline_s=deadline_s,
             crash_point=point,
+            files="the same",
+            twin=twin,
         )
         photographer = Photographer(
             out,

@@ -11,7 +11,7 @@ import pytest
 
 from chaos.campaign import is_interrupted
 from chaos.intercept.syscalls import this_machine
-from chaos.model import LifeEnd, OperationKind, Outcome, Trial, TrialKind
+from chaos.model import FinishedRecovery, LifeEnd, OperationKind, Outcome, Trial, TrialKind
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root may change its user or its root folder")
 
@@ -96,3 +96,25 @@ def test_no_descriptor_stays_open(lives: Callable[..., Any]) -> None:
     for how in ("big", "dying_threads", "folder_removed"):
         lives("odd.py", how).run()
     assert open_descriptors() == before
+
+
+@pytest.mark.parametrize(
+    ("digests", "files", "end"),
+    [
+        ("a,b,c,d", "the same", LifeEnd.STOPPED),
+        ("a,b,c,d", "others", LifeEnd.EXITED),
+        ("a,x,c,d", "the same", LifeEnd.EXITED),
+        (",,,", "the same", LifeEnd.EXITED),
+    ],
+)
+def test_a_life_is_stopped_beside_its_twin_alone(
+    lives: Callable[..., Any], digests: str, files: str, end: LifeEnd
+) -> None:
+    """After two steps that agree with a twin from the same files the life ends; else it runs to its end."""
+    runner = lives("odd.py", "digested", digests)
+    record = runner.run(twin=FinishedRecovery(files=files, steps=("a", "b", "c", "d"))).record
+    assert record.end is end
+    assert len(runner.output().splitlines()) == (1 if end is LifeEnd.STOPPED else 4)
+    assert record.step_digests == (
+        (*digests.split(","),)[: 2 if end is LifeEnd.STOPPED else 4] if "a" in digests else ()
+    )
