@@ -28,7 +28,7 @@ _WIDTH = 160
 
 @click.command()
 @click.option("--jobs", type=click.IntRange(1), default=num_cores, help="Workers of every tool (default: the cores).")
-@click.option("--peer-jobs", type=click.IntRange(1), help="Workers of ckpt-chaos, if not as many (its default is 1).")
+@click.option("--peer-jobs", type=click.IntRange(1), default=1, show_default=True, help="Workers of ckpt-chaos.")
 @click.option("--plain-kills", type=click.IntRange(1), default=20, show_default=True, help="Kills of the plain loop.")
 @click.option("--kills", type=click.IntRange(1), default=20, show_default=True, help="Kills with fresh lives.")
 @click.option("--warm-kills", type=click.IntRange(1), default=200, show_default=True, help="Kills with warm lives.")
@@ -65,7 +65,7 @@ def main(*, skip: tuple[str, ...], ckpt_chaos: str, profile: bool, is_json: bool
     sys.exit(report.has_failed)
 
 
-def _sizes(*, limit_s: float, peer_jobs: int | None, **whole: int) -> Sizes:
+def _sizes(*, limit_s: float, **whole: int) -> Sizes:
     """Put the numbers of the command line together."""
     large_steps = whole.pop("large_steps")
     # Ten saves: as much as can be while saving takes well under a tenth of the time.
@@ -73,8 +73,8 @@ def _sizes(*, limit_s: float, peer_jobs: int | None, **whole: int) -> Sizes:
         steps=large_steps, every=large_steps // 10, width=whole.pop("large_width"), batch=whole.pop("large_batch")
     )
     tiny = Script(steps=whole.pop("steps"), every=whole.pop("every"), width=32, batch=32)
-    fresh_kills, peer_jobs = whole.pop("kills"), peer_jobs or whole["jobs"]
-    return Sizes(limit_s=limit_s, peer_jobs=peer_jobs, fresh_kills=fresh_kills, tiny=tiny, large=large, **whole)
+    fresh_kills = whole.pop("kills")
+    return Sizes(limit_s=limit_s, fresh_kills=fresh_kills, tiny=tiny, large=large, **whole)
 
 
 def _print(report: Report, *, is_json: bool, has_profile: bool) -> None:
