@@ -1,0 +1,68 @@
+"""The frozen records that all parts share: what is asked, where it strikes, what was seen, what follows.
+
+Nothing here touches the world. Every record round-trips through JSON (msgspec), so the journal, the trial specification
+and `result.json` need no code of their own. The words are those of the README's glossary.
+"""
+
+from chaos.model.observed import Acknowledgement, Evidence, FileRole, FileState, LifeEnd, LifeRecord
+from chaos.model.operations import Address, CrashPoint, FaultKind, Operation, OperationKind, Phase
+from chaos.model.profile import NameRule, PlannablePoint, SaveProfile, TargetProfile
+from chaos.model.record import PAGE_BYTES, SCHEMA, SIGKILL, TEXT_LIMIT_CHARACTERS, Record
+from chaos.model.target import DEFAULT_STEP, Target
+from chaos.model.trials import (
+    FinishedRecovery,
+    FoundState,
+    LivesMode,
+    Outcome,
+    Reference,
+    Start,
+    TensorDifference,
+    Trial,
+    TrialKind,
+    TrialSpec,
+)
+from chaos.model.verdicts import CheckName, CheckResult, CheckStatus, Expect, Finding, Severity, Verdict, Violation
+
+__all__ = [
+    "DEFAULT_STEP",
+    "PAGE_BYTES",
+    "SCHEMA",
+    "SIGKILL",
+    "TEXT_LIMIT_CHARACTERS",
+    "Acknowledgement",
+    "Address",
+    "CheckName",
+    "CheckResult",
+    "CheckStatus",
+    "CrashPoint",
+    "Evidence",
+    "Expect",
+    "FaultKind",
+    "FileRole",
+    "FileState",
+    "Finding",
+    "FinishedRecovery",
+    "FoundState",
+    "LifeEnd",
+    "LifeRecord",
+    "LivesMode",
+    "NameRule",
+    "Operation",
+    "OperationKind",
+    "Outcome",
+    "Phase",
+    "PlannablePoint",
+    "Record",
+    "Reference",
+    "SaveProfile",
+    "Severity",
+    "Start",
+    "Target",
+    "TargetProfile",
+    "TensorDifference",
+    "Trial",
+    "TrialKind",
+    "TrialSpec",
+    "Verdict",
+    "Violation",
+]

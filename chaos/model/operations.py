@@ -1,0 +1,108 @@
+"""The operation log of one life, and where in it a fault strikes."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from chaos.model.record import Record
+
+
+class Phase(StrEnum):
+    """The part of a lineage in which a fault strikes."""
+
+    STARTUP = "startup"
+    STEP = "step"
+    SAVE = "save"
+    RECOVERY = "recovery"
+    FINISH = "finish"
+
+
+class FaultKind(StrEnum):
+    """What happens at a crash point."""
+
+    KILL = "kill"
+
+
+class OperationKind(StrEnum):
+    """Which of the four kinds of event on the one clock an operation is."""
+
+    FILE = "file"
+    OUTPUT = "output"
+    TICK = "tick"
+    MARK = "mark"
+
+
+class Operation(Record, kw_only=True):
+    """One notified event of a life, in the order of the one clock.
+
+    `path` and `new_path` are relative to the output folder (no leading slash) or absolute outside it. `call` is the
+    system call's name without width suffixes (`openat`, `write`, `writev`, `rename`, …), `write` for output, `tick` for
+    an optimizer step, and the mark's name (`interpreter`, `torch`, `exit`) for a mark. `creates` says that the call
+    makes or empties `path` (open with O_CREAT of a missing file, or with O_TRUNC) or, for rename and link, `new_path`.
+    `offset` and `size_bytes` are those of a data write. `thread` is the ordinal of the thread in order of first
+    appearance in this life. `text` is the output written, cut at `TEXT_LIMIT_CHARACTERS`; `stream` is `stdout` or
+    `stderr`.
+    """
+
+    index: int
+    kind: OperationKind
+    call: str
+    thread: int = 0
+    path: str = ""
+    new_path: str = ""
+    creates: bool = False
+    offset: int = 0
+    size_bytes: int = 0
+    stream: str = ""
+    text: str = ""
+
+
+class Address(Record, kw_only=True):
+    """A crash point's place, the same in every run: never a time, never a global ordinal.
+
+    Inside a save, `save` is the ordinal of that save *within the life*, from 1, and `tick` is 0. Outside of saves
+    `save` is 0 and `tick` is the number of steps that this life had completed. `file` is the file key (placeholders for
+    tokens that vary), or `stdout`, `stderr`, or empty for ticks and marks. `incarnation` counts how often that file was
+    created anew in this context (0: not created here), `occurrence` counts this call on this incarnation in this
+    context, from 1.
+    """
+
+    save: int = 0
+    tick: int = 0
+    file: str = ""
+    incarnation: int = 0
+    call: str
+    occurrence: int = 1
+
+    def __str__(self) -> str:
+        """Return the address in words, such as `save 3: writev #7 of resume.pt.tmp`."""
+        context = f"save {self.save}" if self.save else f"after {self.tick} steps"
+        return f"{context}: {self.operation}"
+
+    @property
+    def operation(self) -> str:
+        """Return in words which operation it is within its context."""
+        again = f" (incarnation {self.incarnation})" if self.incarnation > 1 else ""
+        what = f" of {self.file}{again}" if self.file else ""
+        return f"{self.call} #{self.occurrence}{what}"
+
+
+class CrashPoint(Record, kw_only=True):
+    """Where one fault of a trial strikes: before the operation at `address`, or inside it.
+
+    With `tear_offset` (a file offset, multiple of 4096) the write at `address` is carried out up to that offset and no
+    further. `expected_phase` is the phase that the planner drew it for. In polled lives, `address` is only approximate.
+    """
+
+    address: Address
+    expected_phase: Phase
+    fault: FaultKind = FaultKind.KILL
+    tear_offset: int | None = None
+
+    def __str__(self) -> str:
+        """Return the crash point in words."""
+        save, tick = self.address.save, self.address.tick
+        context = f"in save {save}" if save else f"after {tick} {'step' if tick == 1 else 'steps'}"
+        if self.tear_offset is None:
+            return f"{context}, before {self.address.operation}"
+        return f"{context}, inside {self.address.operation}, torn at byte {self.tear_offset:,}"

@@ -1,0 +1,170 @@
+"""A trial: what is asked of an executor, and what comes of it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from chaos.model.observed import Acknowledgement, FileState, LifeRecord
+from chaos.model.operations import Address, CrashPoint, Phase
+from chaos.model.profile import TargetProfile
+from chaos.model.record import SCHEMA, Record
+from chaos.model.target import Target
+
+
+class LivesMode(StrEnum):
+    """How a life is observed: `intercepted` sees every call exactly, `polled` only output and the folder."""
+
+    INTERCEPTED = "intercepted"
+    POLLED = "polled"
+
+
+class TrialKind(StrEnum):
+    """Why a trial is run."""
+
+    REFERENCE = "reference"
+    NO_SAVE = "no_save"
+    CONTROL = "control"
+    CANARY = "canary"
+    FAULTED = "faulted"
+    EXPLORED = "explored"
+    REPEATED = "repeated"
+
+
+class Trial(Record, kw_only=True):
+    """One lineage with its schedule: the n-th crash point strikes the n-th life; then one life runs to its end.
+
+    An explored one begins in a crash state that was built, with the digest `state`: its crash points are those that
+    lead there, and only the last life is run.
+    """
+
+    number: int
+    kind: TrialKind
+    crash_points: tuple[CrashPoint, ...] = ()
+    hash_seed: int = 0
+    state: str = ""
+
+
+class Start(Record, kw_only=True):
+    """A crash state of a recorded life, to be built: the one right before operation `index`, or torn inside it.
+
+    `recording` is the folder of the recording; `lives` are the lives until then, the last one as if killed there.
+    """
+
+    recording: str
+    index: int
+    tear_offset: int | None = None
+    lives: tuple[LifeRecord, ...]
+
+
+class FinishedRecovery(Record, kw_only=True):
+    """A recovery that ran to its end: the digest of the files that it began from, and of everything after each step."""
+
+    files: str
+    steps: tuple[str, ...]
+
+
+class FoundState(Record, kw_only=True):
+    """A crash point of a recorded life, and the state that a kill there leaves, known by its `digest`.
+
+    `index` and `tear_offset` are as in `Start`. `num_acknowledged`, `steps`, `first_step`, `last_step` and `saves` are
+    what the life had shown when it came there. `is_change`: the operation changes the folder.
+    """
+
+    index: int
+    tear_offset: int | None = None
+    digest: str
+    address: Address
+    phase: Phase
+    num_acknowledged: int
+    steps: int
+    first_step: int | None
+    last_step: int | None
+    saves: int
+    is_change: bool
+
+
+class TrialSpec(Record, kw_only=True):
+    """All that an executor needs to run one trial: the argument of `chaos trial SPEC --out DIR`.
+
+    `varying_leaves` maps a file key to leaf names that differ between the references and are left out of digests.
+    `deadline_s` bounds each life. `reference_final` maps the key of each final file to where the reference's lies, to
+    measure a difference against. `modules` is the file that says what a warm template imports; without it lives are
+    fresh. `out` is the output folder (empty: `out` in the trial's own), `start` the crash state to build in it first.
+    With `is_recorded` the last life leaves a recording, and the crash states that it went through; with `has_all_tears`
+    each write is torn at all page boundaries in it, not at three. `twin` is a recovery from the same files that ran to
+    its end: the last life may be stopped when it goes the same way.
+    """
+
+    schema: int = SCHEMA
+    target: Target
+    profile: TargetProfile
+    trial: Trial
+    mode: LivesMode = LivesMode.INTERCEPTED
+    deadline_s: float
+    varying_leaves: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    reference_final: dict[str, str] = msgspec.field(default_factory=dict)
+    modules: str = ""
+    out: str = ""
+    start: Start | None = None
+    is_recorded: bool = False
+    has_all_tears: bool = False
+    twin: FinishedRecovery | None = None
+
+
+class TensorDifference(Record, kw_only=True):
+    """How two sets of named tensors differ, by bits: see `chaos.checkpoints.compare`."""
+
+    tensors: int = 0
+    tensors_differing: int = 0
+    elements: int = 0
+    elements_differing: int = 0
+    largest_absolute: float = 0.0
+    largest_ulp: int = 0
+    first_name: str = ""
+    leaves_differing: tuple[str, ...] = ()
+    only_left: tuple[str, ...] = ()
+    only_right: tuple[str, ...] = ()
+    shape_or_dtype: tuple[str, ...] = ()
+
+
+class Outcome(Record, kw_only=True):
+    """What one trial did: its lives in order; the trial ends early when a life fails.
+
+    `unreached` are crash points that the lives never came to (the life ended first). `differences` maps the key of each
+    final file that is not the reference's, bit for bit, to how it differs.
+    """
+
+    trial: Trial
+    lives: tuple[LifeRecord, ...]
+    unreached: tuple[CrashPoint, ...] = ()
+    differences: dict[str, TensorDifference] = msgspec.field(default_factory=dict)
+    elapsed_s: float = 0.0
+
+    @property
+    def kills_landed(self) -> int:
+        """Count the kills with full evidence; crash states that were built are none."""
+        kills = (life.evidence for life in self.lives if life.evidence is not None)
+        return sum(1 for evidence in kills if evidence.is_landed and not evidence.is_built)
+
+
+class Reference(Record, kw_only=True):
+    """The uninterrupted run that supplies the expected bits; `deterministic` is None until two were compared.
+
+    `final` are the final files of the first reference (role FINAL); `unsafe` the checkpoints that
+    `torch.load(weights_only=True)` refuses. `no_save_final` are those of the run that does not save (None: not run).
+    `acknowledgements` are the control's, whose checkpoints after each save tell later which save a surviving file is
+    of.
+    """
+
+    outcomes: tuple[Outcome, ...]
+    profile: TargetProfile
+    final: tuple[FileState, ...]
+    deterministic: bool
+    differing_tensors: tuple[str, ...] = ()
+    varying_leaves: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    unsafe: tuple[str, ...] | None = None
+    no_save_final: tuple[FileState, ...] | None = None
+    acknowledgements: tuple[Acknowledgement, ...] = ()
+    seconds: float = 0.0
