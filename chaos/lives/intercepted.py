@@ -9,26 +9,27 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from chaos.early_stop import may_stop
 from chaos.intercept.filter import build_filter
 from chaos.intercept.pending import Pending, Sinks
 from chaos.intercept.recorder import Recorder
 from chaos.intercept.session import Session
 from chaos.intercept.syscalls import this_machine
+from chaos.lives.ending import Ending, life_result
 from chaos.lives.environment import find_executable, life_environment
 from chaos.lives.order import GRACE_S, Order
 from chaos.lives.process import LaunchPlan, LifeProcess, exit_of
 from chaos.lives.request import (
     LifeRequest,
     LifeResult,
-    output_tail,
     prepare_folder,
     temporary_folder,
-    write_log,
 )
 from chaos.lives.starters import MODULES_FILE, Starter
 from chaos.lives.watch import Watch, tear_within
-from chaos.model import Evidence, FileState, LifeEnd, LifeRecord, OperationKind
+from chaos.model import Evidence, FileState, LifeEnd, OperationKind
 from chaos.states.snapshot import Photographer
 
 ORPHAN_GRACE_S: Final = 5.0
@@ -232,34 +233,16 @@ class InterceptedLife:
         """Put together what was seen; looks at the output folder, in which nothing moves any more."""
         self._session.sweep_shared_memory()
         snapshot = photographer.take()
-        status, signal = exit_of(self._process.root_status) if self._process.root_status is not None else (None, None)
-        locator = self._watch.locator
         log = tuple(self._session.log)
-        write_log(Path(self._request.folder), log)
-        record = LifeRecord(
-            number=self._request.number,
-            end=self._end or LifeEnd.NOT_STARTED,
-            exit_status=status,
-            signal=signal,
-            evidence=self._evidence,
-            steps=locator.steps,
-            first_step=locator.first_step,
-            last_step=locator.last_step,
-            saves=locator.saves,
-            has_probe=self._watch.has_probe,
-            acknowledgements=tuple(self._watch.acknowledgements),
-            crash_state=snapshot.files,
-            state_digest=snapshot.digest,
-            other_files=snapshot.other_files,
+        ending = Ending(end=self._end, evidence=self._evidence, orphans=self._orphans, elapsed_s=elapsed_s)
+        result = life_result(self._request, self._process, self._watch, sinks, snapshot, log, ending)
+        record = msgspec.structs.replace(
+            result.record,
             unseen_writers=self._session.unexplained(),
             outside_writes=self._session.outside_writes,
             foreign_calls=self._session.foreign_calls,
-            orphans=self._orphans,
             interrupted_calls=self._session.interrupted_calls,
             order_releases=self._order_releases,
-            num_operations=len(log),
             step_digests=tuple(self._step_digests) if any(self._step_digests) else (),
-            output_tail=output_tail(sinks),
-            elapsed_s=elapsed_s,
         )
         return LifeResult(record=record, log=log)

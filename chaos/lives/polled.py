@@ -16,19 +16,18 @@ from typing import Final, NamedTuple
 
 from chaos.intercept.pending import Sinks
 from chaos.intercept.spelling import spell
+from chaos.lives.ending import Ending, life_result
 from chaos.lives.intercepted import ORPHAN_GRACE_S, launch_plan
 from chaos.lives.process import LifeProcess, exit_of
 from chaos.lives.request import (
     LifeRequest,
     LifeResult,
-    output_tail,
     prepare_folder,
     temporary_folder,
-    write_log,
 )
 from chaos.lives.starters import Starter
 from chaos.lives.watch import Watch
-from chaos.model import TEXT_LIMIT_CHARACTERS, Evidence, LifeEnd, LifeRecord, Operation, OperationKind
+from chaos.model import TEXT_LIMIT_CHARACTERS, Evidence, LifeEnd, Operation, OperationKind
 from chaos.states.snapshot import Photographer
 
 _PAUSE_S: Final = 0.001
@@ -117,30 +116,9 @@ class _PolledLife:
     def result(self, elapsed_s: float) -> LifeResult:
         """Put together what was seen."""
         snapshot = self._photographer.take()
-        status, signal = exit_of(self._process.root_status) if self._process.root_status is not None else (None, None)
-        locator = self._watch.locator
-        write_log(Path(self._request.folder), tuple(self._log))
-        record = LifeRecord(
-            number=self._request.number,
-            end=self._end or LifeEnd.NOT_STARTED,
-            exit_status=status,
-            signal=signal,
-            evidence=self._evidence,
-            steps=locator.steps,
-            first_step=locator.first_step,
-            last_step=locator.last_step,
-            saves=locator.saves,
-            has_probe=self._watch.has_probe,
-            acknowledgements=tuple(self._watch.acknowledgements),
-            crash_state=snapshot.files,
-            state_digest=snapshot.digest,
-            other_files=snapshot.other_files,
-            orphans=self._orphans,
-            num_operations=len(self._log),
-            output_tail=output_tail(self._sinks),
-            elapsed_s=elapsed_s,
-        )
-        return LifeResult(record=record, log=tuple(self._log))
+        log = tuple(self._log)
+        ending = Ending(end=self._end, evidence=self._evidence, orphans=self._orphans, elapsed_s=elapsed_s)
+        return life_result(self._request, self._process, self._watch, self._sinks, snapshot, log, ending)
 
 
 class _Seen(NamedTuple):
