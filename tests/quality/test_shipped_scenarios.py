@@ -1,6 +1,6 @@
 """Every shipped scenario comes out as it expects: the wrong ways of the bundled trainer are found and named.
 
-With warm lives, which is faster; a lineage of each campaign is run once more with fresh ones and must agree bit for bit.
+With warm lives, which is faster; a lineage of each campaign is run once more with fresh ones and must agree.
 """
 
 from __future__ import annotations

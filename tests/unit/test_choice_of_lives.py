@@ -71,7 +71,7 @@ def test_lives_after_the_references(
     modules.parent.mkdir(parents=True)
     modules.write_text(json.dumps({"modules": ["json"], "uses_cuda": uses_cuda}))
     scenario = scenario_from_command(
-        ("python", "t.py", "{out}"), checkpoints=("c",), final=("f",), ignore=(), step=None, saved=None
+        ("python", "t.py", "{out}"), checkpoints=("{out}/c",), final=("{out}/f",), ignore=(), step=None, saved=None
     )
     started = CampaignStarted(
         run="r", seed=1, kills=1, jobs=4, mode=LivesMode.INTERCEPTED, strict=False, lives=lives, scenario=scenario
