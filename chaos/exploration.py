@@ -9,8 +9,6 @@ through up to the end of its first save is tried too, to the depth asked for.
 from __future__ import annotations
 
 import shutil
-from collections import deque
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -18,19 +16,18 @@ import msgspec
 
 from chaos.agreement import ONE_IN, first_disagreement
 from chaos.campaign import FIRST_FAULTED, Campaign, is_clean, is_interrupted
-from chaos.errors import HarnessError, UsageError
+from chaos.errors import HarnessError, InconclusiveError, UsageError
 from chaos.executors.lineage import RECORDING
 from chaos.executors.pool import LocalPool
 from chaos.journal import ExplorationPlan, ReferenceRecorded, StatesFound, TrialFinished, TrialRepeated
 from chaos.model import FoundState, LifeRecord, Outcome, Start, Trial, TrialKind, TrialSpec
-from chaos.planners.exhaustive import representatives, within_first_save, within_saves
+from chaos.planners.exhaustive import within_first_save
+from chaos.planners.frontier import Frontier, State, key_of
 from chaos.settings import LivesKind
 from chaos.states.enumerating import read_found
 from chaos.struck import crash_point_of, struck_life
 
 _MOST_KEPT: Final = 20
-_TRIES: Final = 3
-_Key = tuple[str, int | None]
 
 
 class Exploration(Campaign):
@@ -40,12 +37,23 @@ class Exploration(Campaign):
         """Record a run in each slot, then try every state that was found, and those that recoveries lead to."""
         plan = self._begin(recorded)
         self._record_slots(pool)
-        frontier = _Frontier(self._found(0), self._found_in_slots(), plan, jobs=pool.jobs)
+        self._require_save(plan.saves, self._found(0))
+        frontier = Frontier(self._found(0), self._found_in_slots(), saves=plan.saves, jobs=pool.jobs)
+        self._repeats_at = self._started.seed % max(min(ONE_IN, frontier.num_states), 1)
         self._restore(frontier)
         for outcome in pool.run_each(lambda slot: self._take_next(frontier, slot)):
             self._take_explored(frontier, outcome)
         if frontier.num_left:
             self._causes.append(self._why_not_run(frontier.num_left, frontier.num_states))
+        if not self._keeps_all:
+            shutil.rmtree(self._folder / "slots", ignore_errors=True)
+
+    def _require_save(self, saves: str, found: tuple[FoundState, ...]) -> None:
+        """Stop where the save that was asked for does not exist."""
+        num_saves = max((state.address.save for state in found), default=0)
+        if saves.isdecimal() and int(saves) > num_saves:
+            message = f"the recorded run has {num_saves} saves: there is no save {saves} to explore"
+            raise InconclusiveError(message, hint="give --saves first, last, all, or a smaller number")
 
     def _begin(self, recorded: ReferenceRecorded) -> ExplorationPlan:
         """Take what was asked and learnt."""
@@ -56,6 +64,7 @@ class Exploration(Campaign):
         self._slots: dict[int, int] = {}
         self._last_number = 0
         self._num_kept = 0
+        self._repeats_at = 0
         return plan
 
     def spec_again(self, number: int) -> TrialSpec:
@@ -68,7 +77,7 @@ class Exploration(Campaign):
             if isinstance(event, StatesFound) and (event.slot == 0 or event.life > 1):
                 for found in event.states:
                     if _is_of(found, trial) and event.life == len(trial.crash_points):
-                        task = _State(found, trial.state, 0 if event.life == 1 else event.trial)
+                        task = State(found, trial.state, 0 if event.life == 1 else event.trial)
                         spec = self._state_spec(task, number, event.slot)
                         if spec.start is not None and Path(spec.start.recording).is_dir():
                             return msgspec.structs.replace(spec, is_recorded=False)
@@ -107,12 +116,12 @@ class Exploration(Campaign):
         events = (event for event in self._events if isinstance(event, StatesFound))
         return next((event.states for event in events if event.slot == slot and event.life == 1), ())
 
-    def _found_in_slots(self) -> dict[int, dict[_Key, FoundState]]:
+    def _found_in_slots(self) -> dict[int, dict[tuple[str, int | None], FoundState]]:
         """Return the crash points of each slot by what they are in every run: address and tear."""
         slots = {event.slot for event in self._events if isinstance(event, StatesFound)}
         return {slot: {key_of(found): found for found in self._found(slot)} for slot in slots}
 
-    def _restore(self, frontier: _Frontier) -> None:
+    def _restore(self, frontier: Frontier) -> None:
         """Take out of the frontier what an earlier sitting has done, and add what that has led to."""
         slots = {event.trial: event.slot for event in self._events if isinstance(event, StatesFound)}
         done = {outcome.trial.state for outcome in self._explored()}
@@ -123,7 +132,7 @@ class Exploration(Campaign):
 
     # --- one state after the other --------------------------------------------------------------------------
 
-    def _take_next(self, frontier: _Frontier, slot: int) -> tuple[TrialSpec, Path] | None:
+    def _take_next(self, frontier: Frontier, slot: int) -> tuple[TrialSpec, Path] | None:
         """Return the next trial for a slot; None where there is none, or a bound is reached."""
         if self._is_spent():
             return None
@@ -141,7 +150,7 @@ class Exploration(Campaign):
         shutil.rmtree(folder, ignore_errors=True)
         return spec, folder
 
-    def _state_spec(self, task: _State, number: int, slot: int) -> TrialSpec:
+    def _state_spec(self, task: State, number: int, slot: int) -> TrialSpec:
         """Specify the recovery from a crash state."""
         before = self._lives_before(task, slot)
         *earlier, last = before
@@ -162,7 +171,7 @@ class Exploration(Campaign):
             has_all_tears=self._plan.has_all_tears,
         )
 
-    def _lives_before(self, task: _State, slot: int) -> tuple[LifeRecord, ...]:
+    def _lives_before(self, task: State, slot: int) -> tuple[LifeRecord, ...]:
         """Return the lives that lead to a state, as they ran on."""
         number = task.trial or FIRST_FAULTED + slot
         return self._finished[number].lives
@@ -173,7 +182,7 @@ class Exploration(Campaign):
         repeated = msgspec.structs.replace(trial, kind=TrialKind.REPEATED)
         return msgspec.structs.replace(spec, trial=repeated, modules="", is_recorded=False, out=str(self._out(slot)))
 
-    def _take_explored(self, frontier: _Frontier, outcome: Outcome) -> None:
+    def _take_explored(self, frontier: Frontier, outcome: Outcome) -> None:
         """Record the outcome of a recovery; add the states that it went through; keep what is worth keeping."""
         number, slot = outcome.trial.number, self._slots[outcome.trial.number]
         if outcome.trial.kind is TrialKind.REPEATED:
@@ -187,7 +196,7 @@ class Exploration(Campaign):
         life = len(outcome.lives)
         if life <= self._plan.depth and (self._recording(number, life=life) / "states.ndjson").exists():
             self._add_found(frontier, number, slot, life)
-        if self._is_warm and number % ONE_IN == self._started.seed % ONE_IN:
+        if self._is_warm and len(self._explored()) % ONE_IN == (self._repeats_at + 1) % ONE_IN:
             frontier.repeat(slot, outcome.trial)
         elif is_clean(outcome) and not self._keeps_all and not frontier.needs(number):
             self._discard(number)
@@ -195,7 +204,7 @@ class Exploration(Campaign):
             self._num_kept += 1
             shutil.move(self._out(slot), self._state_folder(number) / "out")
 
-    def _add_found(self, frontier: _Frontier, number: int, slot: int, life: int) -> None:
+    def _add_found(self, frontier: Frontier, number: int, slot: int, life: int) -> None:
         """Journal the crash points of a recorded recovery that lead to states not seen before."""
         found = within_first_save(read_found(self._recording(number, life=life)))
         if not all(frontier.knows(state.digest) for state in found):
@@ -246,104 +255,3 @@ def _is_of(found: FoundState, trial: Trial) -> bool:
     """Tell whether a crash point is the last one of a trial."""
     point = trial.crash_points[-1]
     return found.digest == trial.state and found.address == point.address and found.tear_offset == point.tear_offset
-
-
-class _State:
-    """A state to be tried: `found` in the recording of trial `trial` (0: of the slot's own recorded run)."""
-
-    __slots__ = ("found", "state", "trial")
-
-    def __init__(self, found: FoundState, state: str, trial: int) -> None:
-        """Keep the digest by which the state is known in the whole exploration, whatever slot it is tried in."""
-        self.found = found
-        self.state = state
-        self.trial = trial
-
-
-class _Frontier:
-    """The states that are still to be tried, in an order that spreads what a budget covers."""
-
-    def __init__(
-        self,
-        found: Iterable[FoundState],
-        in_slots: dict[int, dict[_Key, FoundState]],
-        plan: ExplorationPlan,
-        *,
-        jobs: int,
-    ) -> None:
-        """Begin with the states of the recorded runs; those of slot 0 say what there is."""
-        chosen = within_saves(tuple(found), plan.saves)
-        self._in_slots = in_slots
-        self._shared = deque(representatives(chosen))
-        self._own: dict[int, deque[_State | Trial]] = {slot: deque() for slot in range(jobs)}
-        self._seen = {state.digest for state in chosen}
-        self._taken: dict[str, tuple[int, _State]] = {}
-        self._led_on: set[int] = set()
-        self._tries: dict[str, int] = {}
-        self.num_states = len(self._shared)
-
-    @property
-    def num_left(self) -> int:
-        """Count the states that were not tried."""
-        return len(self._shared) + sum(isinstance(task, _State) for own in self._own.values() for task in own)
-
-    def take(self, slot: int) -> _State | Trial | None:
-        """Return the slot's next task: its own ones first, then one that any slot may try."""
-        if self._own[slot]:
-            task = self._own[slot].popleft()
-            return self._note(slot, task) if isinstance(task, _State) else task
-        while self._shared:
-            found = self._shared.popleft()
-            here = self._in_slots.get(slot, {}).get(key_of(found))
-            if here is not None:
-                return self._note(slot, _State(here, found.digest, 0))
-            self._own[0].append(_State(found, found.digest, 0))
-            if slot == 0:
-                return self.take(0)
-        return None
-
-    def _note(self, slot: int, task: _State) -> _State:
-        """Remember who tries a state."""
-        self._taken[task.state] = (slot, task)
-        return task
-
-    def knows(self, digest: str) -> bool:
-        """Tell whether a state was seen before."""
-        return digest in self._seen
-
-    def add(self, trial: int, slot: int, found: tuple[FoundState, ...]) -> None:
-        """Add the new ones of the states that a recorded recovery went through: they are tried in its own slot."""
-        for state in representatives([state for state in found if not self.knows(state.digest)]):
-            self._own.setdefault(slot, deque()).append(_State(state, state.digest, trial))
-            self.num_states += 1
-        self._seen.update(state.digest for state in found)
-        self._led_on.add(trial)
-
-    def repeat(self, slot: int, trial: Trial) -> None:
-        """Let a trial be run once more in its slot."""
-        self._own[slot].appendleft(trial)
-
-    def again(self, state: str) -> bool:
-        """Put a state back whose recovery said nothing; False where it was tried often enough."""
-        self._tries[state] = self._tries.get(state, 0) + 1
-        if self._tries[state] >= _TRIES:
-            return False
-        slot, task = self._taken[state]
-        self._own[slot].append(task)
-        return True
-
-    def needs(self, trial: int) -> bool:
-        """Tell whether states of a trial's recording, or what they led to, are built from it."""
-        return trial in self._led_on
-
-    def forget(self, done: Iterable[str]) -> None:
-        """Take out the states that were tried."""
-        tried = set(done)
-        self._shared = deque(found for found in self._shared if found.digest not in tried)
-        for slot, own in self._own.items():
-            self._own[slot] = deque(t for t in own if not (isinstance(t, _State) and t.state in tried))
-
-
-def key_of(found: FoundState) -> _Key:
-    """Return what a crash point is in every run."""
-    return msgspec.json.encode(found.address).decode(), found.tear_offset
