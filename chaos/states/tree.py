@@ -18,6 +18,7 @@ from chaos.states.changes import (
     Renamed,
     Resized,
     Stamp,
+    Stamped,
     Unlinked,
     Wrote,
     Zeroed,
@@ -34,12 +35,16 @@ class UnknownNodeError(Exception):
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Node:
-    """One file, folder, symbolic link or FIFO; `names` are its (folder, name) pairs, `entries` a folder's."""
+    """One file, folder, symbolic link or FIFO; `names` are its (folder, name) pairs, `entries` a folder's.
+
+    `is_dated`: its time was set by the target (a touched marker), and it was not written since.
+    """
 
     number: int
     kind: NodeKind
     mode: int = 0
     modified_ns: int = 0
+    is_dated: bool = False
     text: str = ""
     extents: Extents = field(default_factory=Extents)
     entries: dict[str, int] = field(default_factory=dict)
@@ -66,6 +71,7 @@ class Tree:
                 kind=node.kind,
                 mode=node.mode,
                 modified_ns=node.modified_ns,
+                is_dated=node.is_dated,
                 text=node.text,
                 extents=node.extents.copy(),
                 entries=node.entries.copy(),
@@ -115,8 +121,8 @@ class Tree:
     def digest(self) -> str:
         """Return a digest of all that can be seen in the folder, hexadecimal.
 
-        Names, kinds, contents, permissions, texts of links, and which names are of one file; not times. Equal folders
-        have equal digests, however they came about. A change since the last call costs what it changed.
+        Names, kinds, contents, permissions, texts of links, which names are of one file, and of times only whether the
+        target has set them. Equal folders have equal digests, however they came about. A change since the last call costs what it changed.
         """
         state = xxhash.xxh3_128(self._digest(self.nodes[ROOT]))
         if self._links_digest is None:
@@ -128,7 +134,7 @@ class Tree:
     def _digest(self, node: Node) -> bytes:
         """Return the digest of a node and all below it."""
         if node.digest is None:
-            state = xxhash.xxh3_128(f"{node.kind} {node.mode:o} {node.text}\0".encode())
+            state = xxhash.xxh3_128(f"{node.kind} {node.mode:o} {node.is_dated} {node.text}\0".encode())
             if node.kind is NodeKind.FILE:
                 state.update(node.extents.digest(self.content))
             for name, number in sorted(node.entries.items()):
@@ -160,6 +166,14 @@ class Tree:
                 pass
         for stamp in change.stamps:
             self._stamp(stamp)
+            if isinstance(change, Stamped) and change.call.startswith("utime"):
+                self._date(self.node(stamp.node), is_dated=True)
+
+    def _date(self, node: Node, *, is_dated: bool) -> None:
+        """Note whether a node's time is one that the target has set."""
+        if node.is_dated != is_dated:
+            node.is_dated = is_dated
+            self._soil(node)
 
     def _apply_content(self, change: Wrote | Resized | Allocated | Zeroed, start: int, end: int | None) -> None:
         """Change the bytes of a file."""
@@ -172,6 +186,7 @@ class Tree:
                 node.extents.resize(change.size_bytes)
             case _:
                 node.extents.resize(change.size_bytes)
+        node.is_dated = False
         self._soil(node)
 
     def _stamp(self, stamp: Stamp) -> None:

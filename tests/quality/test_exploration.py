@@ -81,6 +81,14 @@ def test_a_name_that_is_gone_before_the_new_one_is_there(explore: Callable[..., 
     ]
 
 
+def test_a_time_that_the_target_sets_is_part_of_a_state(explore: Callable[..., dict[str, Any]]) -> None:
+    """A checkpoint that counts as whole by its time alone: between the rename and utimes it does not."""
+    result = explore("dates_it_last", "--depth", "1", status=1)
+    assert harm(result, "resume_crashed") == [
+        (1, save, "rename #1 of ckpt.json", "utime #1 of ckpt.json") for save in (1, 2, 3)
+    ]
+
+
 def test_what_is_said_too_early_is_lost(explore: Callable[..., dict[str, Any]]) -> None:
     """From the acknowledgement to the rename that it should have waited for."""
     result = explore("says_too_early", status=1)
