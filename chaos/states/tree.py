@@ -122,7 +122,8 @@ class Tree:
         """Return a digest of all that can be seen in the folder, hexadecimal.
 
         Names, kinds, contents, permissions, texts of links, which names are of one file, and of times only whether the
-        target has set them. Equal folders have equal digests, however they came about. A change since the last call costs what it changed.
+        target has set them. Equal folders have equal digests, however they came about. A change since the last call
+        costs what it changed.
         """
         state = xxhash.xxh3_128(self._digest(self.nodes[ROOT]))
         if self._links_digest is None:
