@@ -18,6 +18,7 @@ from typing import Final
 import msgspec
 
 from chaos.agreement import chosen_for_repetition, first_disagreement
+from chaos.bounds import Bounds
 from chaos.checkpoints.process import Examiner
 from chaos.checkpoints.weights_only import refused_by_weights_only, torch_files
 from chaos.errors import HarnessError, InconclusiveError
@@ -61,7 +62,6 @@ _DISCARDS: Final = 3
 _TORCH_DEADLINE_S: Final = 300.0
 _LEAST_DEADLINE_S: Final = 60.0
 _DEADLINE_FACTOR: Final = 10.0
-_ROOM_FACTOR: Final = 2
 _PICKLED: Final = frozenset({"torch", "pickle", "folder"})
 
 
@@ -82,17 +82,15 @@ class Campaign:
         self._events = list(events)
         self._finished = {e.outcome.trial.number: e.outcome for e in events if isinstance(e, TrialFinished)}
         self._started = next(event for event in events if isinstance(event, CampaignStarted))
-        self._begin_s = time.monotonic()
         self._causes: list[str] = []
-        self._stop_s: float | None = None
-        self._max_bytes: int | None = None
+        first = self.trial_folder(FIRST_REFERENCE)
+        self._bounds = Bounds(folder, needed_by=first, jobs=self._started.jobs)
         self._keeps_all = False
         self._is_warm = False
 
     def limit(self, *, budget_s: float | None, max_bytes: int | None, keep: bool) -> None:
         """Bound the campaign in time (from its start) and in bytes written below the run's folder."""
-        self._stop_s = None if budget_s is None else self._begin_s + budget_s
-        self._max_bytes = max_bytes
+        self._bounds.limit(budget_s=budget_s, max_bytes=max_bytes)
         self._keeps_all = keep
 
     def run(self) -> None:
@@ -104,7 +102,7 @@ class Campaign:
                 self._strike(pool, recorded)
         except InconclusiveError as error:
             self._causes.append(str(error))
-        self._record(CampaignEnded(elapsed_s=time.monotonic() - self._begin_s, causes=tuple(self._causes)))
+        self._record(CampaignEnded(elapsed_s=time.monotonic() - self._bounds.begin_s, causes=tuple(self._causes)))
 
     def _strike(self, pool: LocalPool, recorded: ReferenceRecorded) -> None:
         """Run the faulted trials, until as many kills have landed as were asked for."""
@@ -206,7 +204,7 @@ class Campaign:
     def _replace_missing(self, pool: LocalPool, recorded: ReferenceRecorded) -> None:
         """Draw new crash points for kills that did not land, until none is missing or drawing does not help."""
         attempt = sum(isinstance(event, TrialsPlanned) for event in self._events) - 1
-        while (missing := self._missing()) and attempt <= _REDRAWS and not self._is_spent():
+        while (missing := self._missing()) and attempt <= _REDRAWS and not self._bounds.are_reached():
             trials = redraw(
                 recorded.reference.profile,
                 self._points(recorded),
@@ -227,10 +225,10 @@ class Campaign:
                 return
             for outcome in pool.run(self._specs(left, reference)):
                 self._take(outcome)
-            if self._is_spent():
+            if self._bounds.are_reached():
                 break
         if left := self._unfinished(trials):
-            self._causes.append(self._why_not_run(len(left), len(trials)))
+            self._causes.append(self._bounds.why_not_run(len(left), len(trials)))
 
     def _unfinished(self, trials: tuple[Trial, ...]) -> list[Trial]:
         """Return the trials that have no outcome yet."""
@@ -258,7 +256,7 @@ class Campaign:
     def _specs(self, trials: list[Trial], reference: Reference) -> Iterator[tuple[TrialSpec, Path]]:
         """Yield specifications until a bound is reached."""
         for trial in trials:
-            if self._is_spent():
+            if self._bounds.are_reached():
                 return
             is_repeated = trial.kind is TrialKind.REPEATED
             folder = self._repetition_folder(trial.number) if is_repeated else self.trial_folder(trial.number)
@@ -360,28 +358,7 @@ class Campaign:
         planned = [trial.number for event in self._events if isinstance(event, TrialsPlanned) for trial in event.trials]
         return max([FIRST_FAULTED - 1, *planned]) + 1
 
-    # --- bounds ---------------------------------------------------------------------------------------------
-
-    def _is_spent(self) -> bool:
-        """Tell whether the budget of time or bytes, or the disk, is used up."""
-        if self._stop_s is not None and time.monotonic() >= self._stop_s:
-            return True
-        if self._max_bytes is not None and folder_bytes(self._folder) >= self._max_bytes:
-            return True
-        return self._is_disk_full()
-
-    def _is_disk_full(self) -> bool:
-        """Tell whether the disk might not hold the trials that run at once, and so make them fail."""
-        needed = _ROOM_FACTOR * self._started.jobs * folder_bytes(self.trial_folder(FIRST_REFERENCE))
-        return shutil.disk_usage(self._folder).free < needed
-
-    def _why_not_run(self, num_left: int, num_planned: int) -> str:
-        """Say why trials were not run."""
-        if self._is_disk_full():
-            return f"the disk was nearly full before {num_left} of {num_planned} trials could be run: free some space"
-        if self._is_spent():
-            return f"the budget was used up before {num_left} of {num_planned} trials could be run"
-        return f"{num_left} of {num_planned} trials were interrupted by signals of the target's own each time"
+    # --- the rest -------------------------------------------------------------------------------------------
 
     def _unsafe_checkpoints(self, reference: Reference) -> tuple[str, ...] | None:
         """Return which of the reference's files `torch.load(weights_only=True)` refuses (None: none is torch's)."""
@@ -435,12 +412,3 @@ def is_clean(outcome: Outcome) -> bool:
     """Tell whether a trial ended well, with the reference's bits, so that nobody needs its files."""
     last = outcome.lives[-1]
     return last.end is LifeEnd.EXITED and last.exit_status == 0 and not outcome.differences and not outcome.unreached
-
-
-def folder_bytes(folder: Path) -> int:
-    """Return the bytes below a folder."""
-    total = 0
-    for path in folder.rglob("*"):
-        with contextlib.suppress(OSError):
-            total += path.lstat().st_size
-    return total

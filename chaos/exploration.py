@@ -44,7 +44,7 @@ class Exploration(Campaign):
         for outcome in pool.run_each(lambda slot: self._take_next(frontier, slot)):
             self._take_explored(frontier, outcome)
         if frontier.num_left:
-            self._causes.append(self._why_not_run(frontier.num_left, frontier.num_states))
+            self._causes.append(self._bounds.why_not_run(frontier.num_left, frontier.num_states))
         if not self._keeps_all:
             shutil.rmtree(self._folder / "slots", ignore_errors=True)
 
@@ -134,7 +134,7 @@ class Exploration(Campaign):
 
     def _take_next(self, frontier: Frontier, slot: int) -> tuple[TrialSpec, Path] | None:
         """Return the next trial for a slot; None where there is none, or a bound is reached."""
-        if self._is_spent():
+        if self._bounds.are_reached():
             return None
         task = frontier.take(slot)
         if task is None:

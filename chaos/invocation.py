@@ -8,7 +8,8 @@ from typing import Final, TextIO
 import click
 import msgspec
 
-from chaos.campaign import Campaign, folder_bytes
+from chaos.bounds import folder_bytes
+from chaos.campaign import Campaign
 from chaos.errors import ChaosError, HarnessError, UsageError
 from chaos.exploration import Exploration
 from chaos.journal import CampaignEnded, CampaignStarted, Event, ExplorationPlan, ReferenceRecorded, read_events
