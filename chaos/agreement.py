@@ -9,7 +9,7 @@ import random
 from collections.abc import Sequence
 from typing import Final
 
-from chaos.model import FileRole, LifeRecord, Outcome, Record, Reference, Trial
+from chaos.model import FileRole, LifeRecord, Outcome, Phase, Record, Reference, Trial
 
 ONE_IN: Final = 20
 
@@ -34,15 +34,22 @@ class Disagreement(Record, kw_only=True):
 def chosen_for_repetition(trials: Sequence[Trial], *, seed: int) -> tuple[Trial, ...]:
     """Choose one trial in twenty, at least one if there are any: of fewer than twenty, the one with the fewest lives.
 
-    A fresh life costs seconds; which of several equally short trials is repeated depends on the seed.
+    A fresh life costs seconds; which of several equally short trials is repeated depends on the seed. One that is only
+    killed before its first step resumes from nothing, and shows little.
     """
     if not trials:
         return ()
+    trials = [trial for trial in trials if _comes_to_a_step(trial)] or trials
     rng = random.Random(f"{seed}:repetition:{trials[0].number}")
     if len(trials) < ONE_IN:
         fewest = min(len(trial.crash_points) for trial in trials)
         return (rng.choice([trial for trial in trials if len(trial.crash_points) == fewest]),)
     return tuple(trials[rng.randrange(ONE_IN) :: ONE_IN]) or (rng.choice(trials),)
+
+
+def _comes_to_a_step(trial: Trial) -> bool:
+    """Tell whether a trial is killed anywhere but at its very start."""
+    return any(point.expected_phase is not Phase.STARTUP for point in trial.crash_points)
 
 
 def first_disagreement(warm: Outcome, fresh: Outcome, reference: Reference) -> Disagreement | None:

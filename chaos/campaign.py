@@ -98,11 +98,16 @@ class Campaign:
         try:
             with LocalPool(self._started.jobs) as pool:
                 recorded = self._reference(pool)
+                self._require_possible(recorded.reference)
                 self._execute(pool, self._companions(recorded), recorded.reference)
                 self._strike(pool, recorded)
         except InconclusiveError as error:
-            self._causes.append(str(error))
+            hint = f" {error.hint[:1].upper()}{error.hint[1:]}" if error.hint else ""
+            self._causes.append(f"{error.message}{'.' if hint and error.message[-1] not in '.!?' else ''}{hint}")
         self._record(CampaignEnded(elapsed_s=time.monotonic() - self._bounds.begin_s, causes=tuple(self._causes)))
+
+    def _require_possible(self, reference: Reference) -> None:
+        """Raise InconclusiveError where the target cannot be struck as asked."""
 
     def _strike(self, pool: LocalPool, recorded: ReferenceRecorded) -> None:
         """Run the faulted trials, until as many kills have landed as were asked for."""
@@ -129,7 +134,7 @@ class Campaign:
         """Run the target twice without faults, and learn from it."""
         for event in self._events:
             if isinstance(event, ReferenceRecorded):
-                self._choose_lives(pool)
+                self._choose_lives(pool, event)
                 return event
         trials = [self._trial(FIRST_REFERENCE, TrialKind.REFERENCE), self._trial(SECOND_REFERENCE, TrialKind.REFERENCE)]
         for trial in trials:
@@ -142,16 +147,16 @@ class Campaign:
             )
         reference = msgspec.structs.replace(reference, unsafe=self._unsafe_checkpoints(reference))
         points = plannable_points(self._started.scenario.target, reference.profile, *logs)
-        event = ReferenceRecorded(reference=reference, points=points)
+        uses_cuda = warm_plan(self._modules_file()).uses_cuda
+        event = ReferenceRecorded(reference=reference, points=points, uses_cuda=uses_cuda)
         self._record(event)
-        self._choose_lives(pool)
+        self._choose_lives(pool, event)
         return event
 
-    def _choose_lives(self, pool: LocalPool) -> None:
+    def _choose_lives(self, pool: LocalPool, recorded: ReferenceRecorded) -> None:
         """Settle how the lives after the references are started: where CUDA is used, fresh, and one at a time."""
-        uses_cuda = warm_plan(self._modules_file()).uses_cuda
-        self._is_warm = self._started.lives is LivesKind.WARM and not uses_cuda
-        if uses_cuda:
+        self._is_warm = self._started.lives is LivesKind.WARM and not recorded.uses_cuda
+        if recorded.uses_cuda:
             pool.narrow(1)
 
     def _modules_file(self) -> Path:

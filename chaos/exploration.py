@@ -20,7 +20,7 @@ from chaos.errors import HarnessError, InconclusiveError, UsageError
 from chaos.executors.lineage import RECORDING
 from chaos.executors.pool import LocalPool
 from chaos.journal import ExplorationPlan, ReferenceRecorded, StatesFound, TrialFinished, TrialRepeated
-from chaos.model import FoundState, LifeRecord, Outcome, Start, Trial, TrialKind, TrialSpec
+from chaos.model import FoundState, LifeRecord, Outcome, Reference, Start, Trial, TrialKind, TrialSpec
 from chaos.planners.exhaustive import within_first_save
 from chaos.planners.frontier import Frontier, State, key_of
 from chaos.settings import LivesKind
@@ -37,7 +37,6 @@ class Exploration(Campaign):
         """Record a run in each slot, then try every state that was found, and those that recoveries lead to."""
         plan = self._begin(recorded)
         self._record_slots(pool)
-        self._require_save(plan.saves, self._found(0))
         frontier = Frontier(self._found(0), self._found_in_slots(), saves=plan.saves, jobs=pool.jobs)
         self._repeats_at = self._started.seed % max(min(ONE_IN, frontier.num_states), 1)
         self._restore(frontier)
@@ -48,11 +47,12 @@ class Exploration(Campaign):
         if not self._keeps_all:
             shutil.rmtree(self._folder / "slots", ignore_errors=True)
 
-    def _require_save(self, saves: str, found: tuple[FoundState, ...]) -> None:
+    def _require_possible(self, reference: Reference) -> None:
         """Stop where the save that was asked for does not exist."""
-        num_saves = max((state.address.save for state in found), default=0)
+        plan, num_saves = self._started.exploration, len(reference.profile.saves)
+        saves = plan.saves if plan is not None else ""
         if saves.isdecimal() and int(saves) > num_saves:
-            message = f"the recorded run has {num_saves} saves: there is no save {saves} to explore"
+            message = f"the target saves {num_saves} times: there is no save {saves} to explore"
             raise InconclusiveError(message, hint="give --saves first, last, all, or a smaller number")
 
     def _begin(self, recorded: ReferenceRecorded) -> ExplorationPlan:
@@ -65,6 +65,7 @@ class Exploration(Campaign):
         self._last_number = 0
         self._num_kept = 0
         self._repeats_at = 0
+        self._has_repeated_resume = False
         return plan
 
     def spec_again(self, number: int) -> TrialSpec:
@@ -187,8 +188,8 @@ class Exploration(Campaign):
         number, slot = outcome.trial.number, self._slots[outcome.trial.number]
         if outcome.trial.kind is TrialKind.REPEATED:
             self._take_repeated(outcome)
-            if is_clean(self._finished[number]) and not self._keeps_all and not frontier.needs(number):
-                self._discard(number)
+            if not self._keeps_all and not frontier.needs(number):
+                self._keep_little(self._finished[number], slot)
             return
         if is_interrupted(outcome) and frontier.again(outcome.trial.state):
             return
@@ -196,13 +197,31 @@ class Exploration(Campaign):
         life = len(outcome.lives)
         if life <= self._plan.depth and (self._recording(number, life=life) / "states.ndjson").exists():
             self._add_found(frontier, number, slot, life)
-        if self._is_warm and len(self._explored()) % ONE_IN == (self._repeats_at + 1) % ONE_IN:
+        if self._is_warm and self._is_to_be_repeated(outcome):
             frontier.repeat(slot, outcome.trial)
-        elif is_clean(outcome) and not self._keeps_all and not frontier.needs(number):
+        elif not self._keeps_all and not frontier.needs(number):
+            self._keep_little(outcome, slot)
+
+    def _is_to_be_repeated(self, outcome: Outcome) -> bool:
+        """Tell whether a trial is run once more with a fresh life: one in twenty, and the first that has a save."""
+        if len(self._explored()) % ONE_IN == (self._repeats_at + 1) % ONE_IN:
+            return True
+        is_first = not self._has_repeated_resume and bool(outcome.lives[-2].acknowledgements)
+        self._has_repeated_resume |= is_first
+        return is_first
+
+    def _keep_little(self, outcome: Outcome, slot: int) -> None:
+        """Remove what a trial left; of the first ones that broke a rule the output folder and the logs stay.
+
+        What was removed can be built again from the slot's recording.
+        """
+        number = outcome.trial.number
+        if is_clean(outcome) or self._num_kept >= _MOST_KEPT:
             self._discard(number)
-        if not is_clean(outcome) and self._num_kept < _MOST_KEPT:
-            self._num_kept += 1
-            shutil.move(self._out(slot), self._state_folder(number) / "out")
+            return
+        self._num_kept += 1
+        shutil.rmtree(self._recording(number, life=len(outcome.lives)), ignore_errors=True)
+        shutil.move(self._out(slot), self._state_folder(number) / "out")
 
     def _add_found(self, frontier: Frontier, number: int, slot: int, life: int) -> None:
         """Journal the crash points of a recorded recovery that lead to states not seen before."""

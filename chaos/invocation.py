@@ -14,6 +14,7 @@ from chaos.errors import ChaosError, HarnessError, UsageError
 from chaos.exploration import Exploration
 from chaos.journal import CampaignEnded, CampaignStarted, Event, ExplorationPlan, ReferenceRecorded, read_events
 from chaos.judging import Judged, judge_events
+from chaos.lives.starters import require_warmable
 from chaos.model import SCHEMA, Record, Trial, TrialKind
 from chaos.reports.result import to_json
 from chaos.reports.terminal import Progress, print_report
@@ -55,6 +56,8 @@ def settle(asked: Asked) -> tuple[Scenario, Settings]:
     """Merge all sources of settings; the scenario comes back with the deadline that is in force."""
     settings = resolve_settings(asked.layer, asked.scenario, default_lives=asked.default_lives)
     target = msgspec.structs.replace(asked.scenario.target, deadline_s=settings.deadline_s)
+    if settings.lives is LivesKind.WARM:
+        require_warmable(target)
     return msgspec.structs.replace(asked.scenario, target=target), settings
 
 

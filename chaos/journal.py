@@ -48,10 +48,11 @@ class CampaignStarted(Record, tag="campaign_started", tag_field="event", kw_only
 
 
 class ReferenceRecorded(Record, tag="reference_recorded", tag_field="event", kw_only=True):
-    """The expected bits and what was learnt about the target."""
+    """The expected bits and what was learnt about the target; `uses_cuda`: it had initialised CUDA at its end."""
 
     reference: Reference
     points: tuple[PlannablePoint, ...]
+    uses_cuda: bool = False
 
 
 class TrialsPlanned(Record, tag="trials_planned", tag_field="event", kw_only=True):

@@ -18,6 +18,7 @@ from chaos.journal import (
     ReferenceRecorded,
     TrialDiscarded,
     TrialFinished,
+    TrialRepeated,
     TrialsPlanned,
 )
 from chaos.model import (
@@ -35,6 +36,7 @@ from chaos.model import (
 )
 from chaos.reports.result import CampaignFacts, Result, build_result
 from chaos.runs import name_to_type
+from chaos.settings import LivesKind
 from chaos.verdict import Judgement, judge
 
 _NO_REFERENCE = Reference(outcomes=(), profile=TargetProfile(), final=(), deterministic=False)
@@ -64,6 +66,8 @@ def judge_events(events: tuple[Event, ...], folder: Path, *, checks: Mapping[Che
         scenario=started.scenario.name,
         claim=started.scenario.claim,
         mode=started.mode,
+        lives=lives_of(events),
+        repeated=sum(isinstance(event, TrialRepeated) for event in events),
         elapsed_s=ended.elapsed_s if ended else 0.0,
     )
     causes = list(
@@ -78,6 +82,10 @@ def judge_events(events: tuple[Event, ...], folder: Path, *, checks: Mapping[Che
     if recorded is None:
         judgement = _without_reference(started, tuple(causes))
         result = build_result(judgement, facts, _NO_REFERENCE, (), Coverage())
+        if started.exploration is not None:
+            asked = started.exploration
+            nothing = summarize((), (), (), depth=asked.depth, saves=asked.saves)
+            result = msgspec.structs.replace(result, exploration=nothing)
         return Judged(judgement=judgement, result=result, reference=None, outcomes=())
     reference = complete(recorded.reference, everything)
     judged = tuple(o for o in everything if o.trial.kind in (TrialKind.CONTROL, TrialKind.FAULTED))
@@ -107,6 +115,13 @@ def judge_events(events: tuple[Event, ...], folder: Path, *, checks: Mapping[Che
         explored = summarize(points, violations, events, depth=plan.depth, saves=plan.saves)
         result = msgspec.structs.replace(result, exploration=explored)
     return Judged(judgement=judgement, result=result, reference=reference, outcomes=judged)
+
+
+def lives_of(events: tuple[Event, ...]) -> LivesKind:
+    """Return how lives were started after the references: as asked for, but fresh where the target uses CUDA."""
+    asked = next((event.lives for event in events if isinstance(event, CampaignStarted)), LivesKind.FRESH)
+    uses_cuda = any(isinstance(event, ReferenceRecorded) and event.uses_cuda for event in events)
+    return LivesKind.FRESH if uses_cuda else asked
 
 
 def _without_reference(started: CampaignStarted, causes: tuple[str, ...]) -> Judgement:

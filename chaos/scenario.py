@@ -87,7 +87,7 @@ BUNDLED_TARGET = TargetTable(
     saved=r"^saved step (\d+)",
 )
 
-_COMMAND_EXAMPLE = "Such as: chaos run --checkpoints '{out}/ckpt*.pt' --final '{out}/final.pt' -- python train.py {out}"
+_COMMAND_EXAMPLE = "Such as: --checkpoints '{out}/ckpt*.pt' --final '{out}/final.pt' -- python train.py {out}"
 _GRAMMAR = Grammar(
     tables={
         "": ScenarioTable.__struct_fields__,

@@ -22,11 +22,11 @@ _WORDS = ("all", "first", "last")
 @click.command(
     "explore",
     cls=CommandWithTarget,
-    options_metavar="[OPTIONS] [SCENARIO] [-- CMD …]",
+    options_metavar="[OPTIONS]",
     epilog="Exit status: 0 pass (or as the scenario expects), 1 fail, 2 wrong usage, 3 chaos itself failed, "
     "4 inconclusive, such as a budget that was too small for all states.",
 )
-@click.argument("scenario", required=False)
+@click.argument("scenario", required=False, metavar="[SCENARIO] [-- CMD …]")
 @click.option("--saves", default="all", show_default=True, help="all, first, last, or the number of one save.")
 @click.option("--depth", type=click.IntRange(1, 8), default=2, show_default=True, help="Kills in how many lives.")
 @click.option("--all-tears", is_flag=True, help="Tear each write at all its page boundaries, not at three of them.")

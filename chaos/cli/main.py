@@ -6,6 +6,7 @@ import errno
 import importlib
 import json
 import os
+import signal
 import sys
 import tempfile
 import traceback
@@ -81,6 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     standard error; any other is reported with the file that its traceback was written to. With `--json` the error is
     also the one object on standard output: `schema`, `error`, `hint`, `exit_status`.
     """
+    signal.signal(signal.SIGTERM, _interrupt)  # so that what runs is ended, and the way to go on is told
     try:
         with cli.make_context("chaos", list(sys.argv[1:] if arguments is None else arguments)) as context:
             status = cli.invoke(context)
@@ -94,6 +96,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             click.echo(_error_as_json(sentence, status))
         click.echo(sentence, err=True)
     return status if isinstance(status, int) else 0
+
+
+def _interrupt(*_: object) -> None:
+    """Take SIGTERM for what Ctrl-C does."""
+    raise KeyboardInterrupt
 
 
 def _explain(error: BaseException) -> tuple[str, int]:

@@ -19,11 +19,11 @@ from chaos.settings import layer_from_command_line
 @click.command(
     "run",
     cls=CommandWithTarget,
-    options_metavar="[OPTIONS] [SCENARIO] [-- CMD …]",
+    options_metavar="[OPTIONS]",
     epilog="Exit status: 0 pass (or as the scenario expects), 1 fail, 2 wrong usage, 3 chaos itself failed, "
     "4 inconclusive. With --json, an error is an object too, with the keys error, hint and exit_status.",
 )
-@click.argument("scenario", required=False)
+@click.argument("scenario", required=False, metavar="[SCENARIO] [-- CMD …]")
 @click.option("--kills", type=int, help="How many kills must land (default 20).")
 @click.option("--seed", type=int, help="Rebuilds the same schedule (default: drawn, and printed).")
 @click.option("--jobs", type=int, help="Trials at a time (default: the cores, at most 8).")

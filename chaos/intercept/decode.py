@@ -148,6 +148,14 @@ def _transfer(name: str, fd_index: int, size_index: int) -> Decoder:
     return decode
 
 
+def _copy_file_range(thread: TargetThread, a: tuple[int, ...]) -> Call:
+    """Decode copy_file_range; where it writes may be told by pointer."""
+    offset = int.from_bytes(thread.read(a[3], 8), "little") if a[3] else None
+    return Call(
+        name="copy_file_range", effect=Effect.DATA, fd=signed(a[2]), size_bytes=a[4], offset=offset, is_transfer=True
+    )
+
+
 def _clone(_thread: TargetThread, a: tuple[int, ...]) -> Call:
     return Call(name="clone_range", effect=Effect.DATA, fd=signed(a[0]), is_transfer=True)
 
@@ -291,7 +299,7 @@ _DECODERS: Final[dict[str, Decoder]] = {
     "pwritev2": _pwritev2,
     "sendfile": _transfer("sendfile", 0, 3),
     "splice": _transfer("splice", 2, 4),
-    "copy_file_range": _transfer("copy_file_range", 2, 4),
+    "copy_file_range": _copy_file_range,
     "ioctl": _clone,
     "ftruncate": _ftruncate,
     "fallocate": _fallocate,

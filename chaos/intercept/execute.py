@@ -91,16 +91,29 @@ class Executor:
         """Carry out fsync or fdatasync on `fd`; it shares the target's open file, and so its pending errors."""
         return raw_syscall(self._numbers[call.name], fd)
 
-    def transfer(self, thread: TargetThread, name: str, notification: Notification, source: int, fd: int) -> int:
-        """Carry out sendfile or copy_file_range from `source` to `fd`; offsets passed by pointer are the target's."""
+    def transfer(
+        self,
+        thread: TargetThread,
+        name: str,
+        notification: Notification,
+        source: int,
+        fd: int,
+        limit: int | None = None,
+    ) -> int:
+        """Carry out sendfile or copy_file_range from `source` to `fd`, at most `limit` bytes of it.
+
+        Offsets passed by pointer are the target's.
+        """
         a = notification.arguments
+        size = a[3] if name == "sendfile" else a[4]
+        size = size if limit is None else min(size, limit)
         if name == "sendfile":
             offset = _Offset(thread, a[2])
-            result = raw_syscall(self._numbers["sendfile"], fd, source, offset.pointer(), a[3])
+            result = raw_syscall(self._numbers["sendfile"], fd, source, offset.pointer(), size)
             offset.store()
             return result
         into, out_of = _Offset(thread, a[3]), _Offset(thread, a[1])
-        result = raw_syscall(self._numbers["copy_file_range"], source, out_of.pointer(), fd, into.pointer(), a[4], a[5])
+        result = raw_syscall(self._numbers["copy_file_range"], source, out_of.pointer(), fd, into.pointer(), size, a[5])
         into.store()
         out_of.store()
         return result

@@ -80,7 +80,10 @@ class Performer:
             self._recorder.begin(pending)
         keep = None if self._recorder is None else self._recorder.keep
         try:
-            done = max(self._executor.write(pending.thread, pending.call, pending.fd, limit_bytes, keep), 0)
+            if pending.call.is_transfer:
+                done = max(self._transfer(pending, limit_bytes), 0)
+            else:
+                done = max(self._executor.write(pending.thread, pending.call, pending.fd, limit_bytes, keep), 0)
             self._record(pending, done)
             return done
         finally:
@@ -104,8 +107,8 @@ class Performer:
         finally:
             self._ledger.note(os.fstat(pending.fd))
 
-    def _transfer(self, pending: Pending) -> int:
-        """Move bytes between two of the target's descriptors."""
+    def _transfer(self, pending: Pending, limit_bytes: int | None = None) -> int:
+        """Move bytes between two of the target's descriptors, at most so many."""
         call, notification, thread = pending.call, pending.notification, pending.thread
         a = notification.arguments
         if call.name == "clone_range":
@@ -119,7 +122,7 @@ class Performer:
         try:
             if call.name == "clone_range":
                 return self._executor.clone(thread, notification, source, pending.fd)
-            return self._executor.transfer(thread, call.name, notification, source, pending.fd)
+            return self._executor.transfer(thread, call.name, notification, source, pending.fd, limit_bytes)
         finally:
             os.close(source)
 

@@ -42,13 +42,15 @@ def _run_program(python: dict[str, Any]) -> None:
     main = ModuleType("__main__")
     main.__dict__["__builtins__"] = sys.modules["builtins"]
     sys.modules["__main__"] = main
+    if "__mp_main__" in sys.modules:
+        sys.modules["__mp_main__"] = main
     sys.argv = [name if kind == "script" else f"-{kind}", *arguments]
     if kind == "m":
         _prepend_path(os.getcwd())
         _runpy()._run_module_as_main(name)
     elif kind == "c":
         _prepend_path("")
-        exec(compile(name, "<string>", "exec"), main.__dict__)  # noqa: S102 - it is the target
+        exec(compile(name, "<string>", "exec", dont_inherit=True), main.__dict__)  # noqa: S102 - it is the target
     elif os.path.isdir(name) or _is_archive(name):
         sys.path.insert(0, os.path.abspath(name))
         _runpy()._run_module_as_main("__main__", alter_argv=False)
@@ -91,7 +93,7 @@ def _compiled(name: str, path: str) -> CodeType:
     """Compile a script; where it cannot be read, say so as the interpreter does."""
     try:
         with open(name, "rb") as file:
-            return compile(file.read(), path, "exec")
+            return compile(file.read(), path, "exec", dont_inherit=True)
     except OSError as error:
         sys.stderr.write(f"{sys.executable}: can't open file '{path}': [Errno {error.errno}] {error.strerror}\n")
         raise SystemExit(2) from None

@@ -64,6 +64,7 @@ class Message(msgspec.Struct, frozen=True):
     error: str = ""
     failed_modules: tuple[str, ...] = ()
     threads_left: int = 0
+    threads_started: tuple[str, ...] = ()
 
 
 class Killed(Record, kw_only=True):

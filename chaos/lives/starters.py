@@ -14,10 +14,11 @@ from typing import Final, Protocol, Self
 
 import msgspec
 
-from chaos.errors import HarnessError
+from chaos.errors import HarnessError, UsageError
+from chaos.lives.environment import find_executable
 from chaos.lives.process import Keeper, LaunchPlan, LifeProcess, fresh_keeper
 from chaos.lives.python_command import PythonCommand, read_python_command
-from chaos.model import Record
+from chaos.model import Record, Target
 
 MODULES_FILE: Final = "modules.json"
 _TEMPLATE: Final = Path(__file__).with_name("template.py")
@@ -101,12 +102,17 @@ class _Template:
             (python.executable, *python.options, str(_TEMPLATE)), env=self._environment(plan), cwd=plan.cwd
         )
         try:
-            self._keeper.introduce({"modules": modules})
+            self._keeper.introduce({"modules": modules, "folder": str(self._folder)})
             said = self._keeper.receive()[0] if self._keeper.has_message(_WARM_UP_S) else None
         except HarnessError as error:
             self.close()
             message = "the warm template ended while it imported what the target imports"
             raise HarnessError(message, hint=_FRESH) from error
+        if said is not None and said.threads_started:
+            self.close()
+            names = ", ".join(said.threads_started)
+            message = f"a package that the target imports starts a thread ({names}), which a forked life would not have"
+            raise UsageError(message, hint=_FRESH)
         if said is None or said.threads_left > 0:
             self.close()
             what = "left threads that lives would wait for" if said else f"did not end within {_WARM_UP_S:.0f} s"
@@ -136,6 +142,14 @@ class _Template:
         """End the template, and a life that still runs."""
         self._keeper.close()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def require_warmable(target: Target) -> None:
+    """Raise UsageError, before anything is run, where a command of the target is none that a template can fork."""
+    environment = {**os.environ, **target.env}
+    for command in (target.command, target.resume_command, target.no_save_command):
+        if command:
+            read_python_command(find_executable(command, environment, target.cwd or str(Path.cwd())), command)
 
 
 def warm_plan(path: Path) -> WarmPlan:

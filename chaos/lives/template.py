@@ -23,6 +23,7 @@ import select
 import signal
 import socket
 import sys
+import threading
 from contextlib import suppress
 from types import ModuleType
 
@@ -60,12 +61,13 @@ def warm_up(modules: list[str]) -> dict[str, Any]:
                 importlib.import_module(name)
             except BaseException:  # noqa: BLE001 - whatever a module does when imported alone, the life imports it itself
                 failed.append(name)
+    started = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
     threads = num_threads()
     if "torch" in sys.modules:
         _warm_torch()
     gc.collect()
     gc.freeze()  # so that a collection in a life does not touch, and so copy, every page
-    return {"failed_modules": failed[:20], "threads_left": num_threads() - threads}
+    return {"failed_modules": failed[:20], "threads_left": num_threads() - threads, "threads_started": started[:5]}
 
 
 def _warm_torch() -> None:
@@ -99,12 +101,13 @@ def num_threads() -> int:
 class Template(guardian.Guardian):
     """Waits for commands and forks lives, each of which it guards until it is ended."""
 
-    def __init__(self, channel: socket.socket) -> None:
-        """Serve the supervisor behind `channel`."""
+    def __init__(self, channel: socket.socket, folder: str) -> None:
+        """Serve the supervisor behind `channel`; `folder` is this template's own, removed at its end."""
         super().__init__(channel, root=-1)
         self.handlers = {number: signal.getsignal(number) for number in signal.valid_signals()}
         self.listeners: list[int] = []
         self.temporary = ""
+        self.folder = folder
 
     def serve(self) -> dict[str, Any] | None:
         """Fork and guard lives until the supervisor is gone (None); in a life, return its plan."""
@@ -123,6 +126,7 @@ class Template(guardian.Guardian):
                 if not line:
                     self.kill_all()
                     guardian.remove(self.temporary)
+                    guardian.remove(self.folder)
                     return None
                 command, _, plan = line.partition(b" ")
                 if command == b"launch":
@@ -215,7 +219,7 @@ def main() -> None:
     channel = socket.socket(fileno=config["channel"])
     channel.set_inheritable(False)
     facts = warm_up(config["modules"])
-    template = Template(channel)
+    template = Template(channel, config["folder"])
     guardian.send(channel, {"event": "ready", **facts})
     plan = template.serve()
     if plan is None:

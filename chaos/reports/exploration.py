@@ -28,6 +28,7 @@ class ExplorationProgress:
         self._seen: set[str] = set()
         self._total = 0
         self._done = 0
+        self._before = 0
         self._begin_s = 0.0
         self._told_s = 0.0
         self._bar: tqdm[None] | None = None
@@ -40,8 +41,6 @@ class ExplorationProgress:
             case TrialFinished() if event.outcome.trial.kind is TrialKind.EXPLORED:
                 self._done += 1
                 self._tell()
-            case TrialFinished() if event.outcome.trial.kind is TrialKind.CONTROL and self._begin_s:
-                pass
             case TrialRepeated():
                 pass
             case CampaignEnded():
@@ -51,34 +50,58 @@ class ExplorationProgress:
                 return False
         return True
 
-    def _find(self, event: StatesFound) -> None:
-        """Count the states that will be tried."""
+    def remember(self, event: Event) -> bool:
+        """Count an event of an earlier sitting; False where it is none of the exploration."""
+        match event:
+            case StatesFound():
+                self._count(event)
+            case TrialFinished() if event.outcome.trial.kind is TrialKind.EXPLORED:
+                self._done += 1
+                self._before += 1
+            case _:
+                return False
+        return True
+
+    def _count(self, event: StatesFound) -> int:
+        """Count the states that will be tried, and return the number of the points that lead to them."""
         if event.life == 1 and event.slot:
-            return
+            return 0
         states = within_saves(event.states, self._saves) if event.life == 1 else event.states
         new = representatives([state for state in states if state.digest not in self._seen])
         self._seen.update(state.digest for state in new)
         self._total += len(new)
-        if event.life == 1:
-            self._begin_s = self._told_s = time.monotonic()
-            text = f"recorded: {len(states)} crash points, {self._total} distinct states to recover from"
-            print(text, file=self._stream, flush=True)
-            if self._stream.isatty():
-                from tqdm import tqdm
-
-                self._bar = tqdm(total=self._total, unit="state", file=self._stream, dynamic_ncols=True)
-        elif self._bar is not None:
+        if self._bar is not None:
             self._bar.total = self._total
+        return len(states)
+
+    def _find(self, event: StatesFound) -> None:
+        """Take in what was recorded, and say of the first run what there is to try."""
+        num_points = self._count(event)
+        if event.life == 1 and not event.slot:
+            text = f"recorded: {num_points} crash points, {self._total} distinct states to recover from"
+            print(text, file=self._stream, flush=True)
+
+    def _begin(self) -> None:
+        """Begin to count the time, at the first state of this sitting."""
+        self._begin_s = self._told_s = time.monotonic()
+        if self._stream.isatty():
+            from tqdm import tqdm
+
+            self._bar = tqdm(
+                total=self._total, initial=self._done - 1, unit="state", file=self._stream, dynamic_ncols=True
+            )
 
     def _tell(self) -> None:
         """Show how far it is."""
+        if not self._begin_s:
+            self._begin()
         if self._bar is not None:
             self._bar.update(1)
             return
         now = time.monotonic()
         if now - self._told_s >= _LINE_EVERY_S:
             self._told_s = now
-            rate = self._done / max(now - self._begin_s, 1e-9)
+            rate = (self._done - self._before) / max(now - self._begin_s, 1e-9)
             left_s = (self._total - self._done) / rate
             text = f"{self._done} of {self._total} states judged, {rate:.1f} a second, {left_s:.0f} s left"
             print(text, file=self._stream, flush=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 
 import msgspec
 import xxhash
@@ -25,6 +26,7 @@ from chaos.model import (
     TrialKind,
     Verdict,
 )
+from chaos.settings import LivesKind
 from chaos.verdict import Judgement
 
 _HOUR_S = 3600.0
@@ -48,6 +50,8 @@ class CampaignFacts(Record, kw_only=True):
     scenario: str = ""
     claim: str = ""
     mode: LivesMode = LivesMode.INTERCEPTED
+    lives: LivesKind = LivesKind.FRESH
+    repeated: int = 0
     elapsed_s: float
 
 
@@ -72,7 +76,9 @@ class Result(Record, kw_only=True):
     `checks` gives each check's status, `not_run` the reasons of those that were not run, `inconclusive` the sentences
     that say what was not proven. `verified_kills` counts landed kills whose lineage ran to its end and was compared.
     `coverage` says which of the known crash points these kills were, and what they bound if nothing was found.
-    `outside_writes` are paths outside of the output folder that some life wrote to, at most fifty, sorted.
+    `lives` says how lives were started after the references, `trials_repeated` how many trials of a warm campaign were
+    run again with fresh lives. `outside_writes` are paths outside of the output folder that some life wrote to, at most
+    fifty, sorted.
     `exploration` is what `chaos explore` enumerated (None: this was no exploration); in JSON its keys are the result's.
     `not_guaranteed` says what a verdict in this mode leaves open, `error` what broke the campaign off before its end.
     """
@@ -89,11 +95,13 @@ class Result(Record, kw_only=True):
     checkpoints: tuple[str, ...]
     final: tuple[str, ...]
     mode: LivesMode
+    lives: LivesKind = LivesKind.FRESH
+    trials_repeated: int = 0
     kills_requested: int
     kills_landed: int
     kills_by_phase: dict[Phase, int]
     kills_unreached: int
-    coverage: Coverage
+    coverage: Coverage = Coverage()
     trials: int
     trials_discarded: int = 0
     findings: tuple[Finding, ...]
@@ -148,8 +156,22 @@ def build_result(
         verified_kills_per_hour=round(verified * _HOUR_S / facts.elapsed_s, 1) if facts.elapsed_s > 0 else 0.0,
         run_dir=facts.run_dir,
         outside_writes=outside_writes((*reference.outcomes, *outcomes)),
-        not_guaranteed=(_POLLED,) if facts.mode is LivesMode.POLLED else (),
+        lives=facts.lives,
+        trials_repeated=facts.repeated,
+        not_guaranteed=tuple(_open_questions(facts)),
     )
+
+
+def _open_questions(facts: CampaignFacts) -> Iterator[str]:
+    """Yield what a verdict in this mode leaves open."""
+    if facts.mode is LivesMode.POLLED:
+        yield _POLLED
+    if facts.lives is LivesKind.WARM:
+        times = "once" if facts.repeated == 1 else f"{facts.repeated} times"
+        yield (
+            "Lives were forked from a warm template, which hides what only a start shows (the README lists it); "
+            f"a trial was run again with fresh lives {times}, and it agreed."
+        )
 
 
 def verified_kills(reference: Reference, outcomes: tuple[Outcome, ...]) -> int:
@@ -188,6 +210,7 @@ def to_json(result: Result) -> str:
     fields = msgspec.structs.asdict(result)
     exploration = fields.pop("exploration")
     if exploration is not None:
+        del fields["coverage"]  # of kills, and there were none
         fields |= msgspec.structs.asdict(exploration)
     return msgspec.json.encode(fields).decode()
 

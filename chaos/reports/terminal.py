@@ -85,6 +85,8 @@ class Progress:
         """Count an event of an earlier sitting; only what was asked is printed again, with the seed."""
         if isinstance(event, CampaignStarted):
             self.handle(event)
+        elif self._exploration is not None and self._exploration.remember(event):
+            return
         else:
             for _ in self._lines(event):
                 pass
@@ -369,7 +371,7 @@ def _meaning(result: Result) -> str:
     passed = [name for name, status in result.checks.items() if status is CheckStatus.PASSED]
     proven = f"{result.kills_landed} kills landed, and {len(passed)} of {len(result.checks)} checks passed"
     not_run = [name for name, status in result.checks.items() if status is CheckStatus.NOT_RUN]
-    rest = f"; {len(not_run)} were not run" if not_run else ""
+    rest = f"; {len(not_run)} {'was' if len(not_run) == 1 else 'were'} not run" if not_run else ""
     warned = "; there are warnings" if result.findings else ""
     same = "; every interrupted run ended with the same bits" if CheckName.SILENT_DIVERGENCE in passed else ""
     return f"{proven}{rest}{same}{warned}."

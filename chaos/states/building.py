@@ -1,6 +1,6 @@
 """Make a real folder out of a model: a crash state that the target can be started on."""
 
-# ruff: noqa: PTH101, PTH102, PTH118, PTH208, PTH211 - names are bytes
+# ruff: noqa: PTH101, PTH116, PTH102, PTH118, PTH208, PTH211 - names are bytes
 
 from __future__ import annotations
 
@@ -23,13 +23,16 @@ def build(tree: Tree, out: Path, store: ContentStore) -> None:
     try:
         if os.listdir(folder):
             raise HarnessError(f"a crash state needs an empty folder: {out}", hint="remove what is in it")
-        _Builder(tree, store).fill(tree.nodes[ROOT], folder)
+        _Builder(tree, store).make(folder)
     except OSError as error:
         raise failed_to_store(error, out) from error
 
 
 class _Builder:
-    """One folder in the making."""
+    """One folder in the making: folders first, then all else in the order in which it changed last.
+
+    A target may look at the times of inodes (ctime), which cannot be set: they come out in that order, too.
+    """
 
     def __init__(self, tree: Tree, store: ContentStore) -> None:
         """Make what `tree` says, with bytes from `store`."""
@@ -37,24 +40,27 @@ class _Builder:
         self._store = store
         self._made: dict[int, bytes] = {}
 
-    def fill(self, folder: Node, path: bytes) -> None:
-        """Make all that is in a folder; then set its own permissions and time, which that would have changed."""
-        for name, number in folder.entries.items():
-            full = os.path.join(path, to_bytes(name))
-            if number in self._made:
-                os.link(self._made[number], full, follow_symlinks=False)
-            else:
-                self._made[number] = full
-                self._make(self._tree.nodes[number], full)
-        os.utime(path, ns=(folder.modified_ns, folder.modified_ns))
-        os.chmod(path, folder.mode)
+    def make(self, out: bytes) -> None:
+        """Make everything below `out`."""
+        named = [(os.path.join(out, to_bytes(path)), node) for path, node in self._tree.walk()]
+        folders = [(path, node) for path, node in named if node.kind is NodeKind.FOLDER]
+        for path, _ in folders:
+            os.mkdir(path, 0o700)
+        for path, node in sorted(named, key=lambda item: (item[1].touched, item[0])):
+            if node.kind is not NodeKind.FOLDER:
+                self._make(node, path)
+        for path, node in reversed([(out, self._tree.nodes[ROOT]), *folders]):
+            _set_attributes(path, node)
+            os.utime(path, ns=(node.modified_ns, node.modified_ns))
+            os.chmod(path, node.mode)
 
     def _make(self, node: Node, path: bytes) -> None:
-        """Make one file, folder, link or FIFO."""
+        """Make one file, link or FIFO, or a further name of one."""
+        if node.number in self._made:
+            os.link(self._made[node.number], path, follow_symlinks=False)
+            return
+        self._made[node.number] = path
         match node.kind:
-            case NodeKind.FOLDER:
-                os.mkdir(path, 0o700)
-                self.fill(node, path)
             case NodeKind.SYMLINK:
                 os.symlink(to_bytes(node.text), path)
                 os.utime(path, ns=(node.modified_ns, node.modified_ns), follow_symlinks=False)
@@ -62,8 +68,9 @@ class _Builder:
                 os.mkfifo(path, 0o600)
                 os.utime(path, ns=(node.modified_ns, node.modified_ns))
                 os.chmod(path, node.mode)
-            case NodeKind.FILE:
+            case _:
                 self._make_file(node, path)
+        os.stat(path, follow_symlinks=False)  # once it was looked at, the kernel gives the next change a later time
 
     def _make_file(self, node: Node, path: bytes) -> None:
         """Write a file's extents; what lies between them stays a hole."""
@@ -75,11 +82,18 @@ class _Builder:
                 _write_all(fd, data, extent.start)
             if os.fstat(fd).st_size != node.extents.size:
                 os.ftruncate(fd, node.extents.size)
+            _set_attributes(fd, node)
             os.utime(fd, ns=(node.modified_ns, node.modified_ns))
             os.fchmod(fd, node.mode)
         finally:
             with suppress(OSError):
                 os.close(fd)
+
+
+def _set_attributes(file: int | bytes, node: Node) -> None:
+    """Give a file or folder its extended attributes."""
+    for name, value in node.attributes.items():
+        os.setxattr(file, to_bytes(name), bytes.fromhex(value))
 
 
 def _write_all(fd: int, data: memoryview, offset: int) -> None:

@@ -83,7 +83,7 @@ class ByteChanges:
             self._pieces.extend(stored_range(self._book.store, reading, end - result, end))
         finally:
             os.close(reading)
-        self.wrote(pending, can_tear=False)
+        self.wrote(pending)
 
     def resized(self, pending: Pending) -> None:
         """Write down ftruncate."""

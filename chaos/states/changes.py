@@ -3,7 +3,7 @@ r"""What operations changed in the output folder, as records: enough to build an
 Each change has the index of its operation in the life's log; what was there before the life, or came to pass before its
 first operation, has -1. An operation may be told by several changes. Nodes are numbers of our own, one for each inode's
 life (the kernel gives a removed file's number to the next one). A name is text in which a backslash is doubled and a
-byte that is no UTF-8 is `\udcff`, so that it can be turned back. Owners and extended attributes are not kept.
+byte that is no UTF-8 is `\udcff`, so that it can be turned back. Owners are not kept.
 """
 
 from __future__ import annotations
@@ -154,6 +154,16 @@ class Stamped(Record, kw_only=True, tag="stamped", omit_defaults=True):
     stamps: tuple[Stamp, ...] = ()
 
 
+class Attributed(Record, kw_only=True, tag="attributed", omit_defaults=True):
+    """A node's extended attributes, all of them: names (as `to_text` writes them) and values, hexadecimal."""
+
+    index: int = BEFORE_ALL
+    call: str = ""
+    node: int
+    attributes: dict[str, str]
+    stamps: tuple[Stamp, ...] = ()
+
+
 class Synced(Record, kw_only=True, tag="synced", omit_defaults=True):
     """A node, or everything (None), was made durable, as far as `call` does that; a kill does not ask for it."""
 
@@ -163,7 +173,7 @@ class Synced(Record, kw_only=True, tag="synced", omit_defaults=True):
     stamps: tuple[Stamp, ...] = ()
 
 
-Change = Made | Wrote | Resized | Allocated | Zeroed | Linked | Unlinked | Renamed | Stamped | Synced
+Change = Made | Wrote | Resized | Allocated | Zeroed | Linked | Unlinked | Renamed | Stamped | Attributed | Synced
 
 _ESCAPED = re.compile(r"\\(?:\\|udc([0-9a-f]{2}))")
 

@@ -12,8 +12,8 @@ import os
 from dataclasses import dataclass
 
 from chaos.states.book import Book
-from chaos.states.changes import Stamp, Stamped, to_bytes
-from chaos.states.reading import stamp
+from chaos.states.changes import Attributed, Stamp, Stamped, to_bytes
+from chaos.states.reading import read_attributes, stamp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,11 +59,23 @@ class LooseEnds:
             return
         node, book = self._book.tree.node(touched.node), self._book
         book.call = touched.call
+        if "xattr" in touched.call:
+            self._look_at_attributes(touched, node.attributes)
         is_changed = (now.mode, now.modified_ns) != (node.mode, node.modified_ns)
         if touched.has_bytes and (is_over or is_changed):
             book.import_again(touched.node, touched.fd)
         elif is_changed:
             book.emit(Stamped(stamps=(now,)))
+
+    def _look_at_attributes(self, touched: _Touched, known: dict[str, str]) -> None:
+        """Write down a node's extended attributes where they have changed."""
+        if touched.fd >= 0:
+            found = read_attributes(touched.fd)
+        else:
+            paths = self._book.tree.paths(self._book.tree.node(touched.node))
+            found = read_attributes(self._book.full(to_bytes(paths[0]))) if paths else known
+        if found != known:
+            self._book.emit(Attributed(node=touched.node, attributes=found))
 
     def _stamp(self, touched: _Touched) -> Stamp | None:
         """Return what a node's stamp is now; None where it has no name by which it could be found."""

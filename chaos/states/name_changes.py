@@ -51,10 +51,12 @@ class NameChanges:
         self._book.stamp_folders(path)
 
     def unlinked(self, pending: Pending) -> None:
-        """Write down a name that was removed; that of a socket or device was never told of."""
+        """Write down a name that was removed; that of a socket or device was never told of, so it is lost."""
         path = raw(pending.path)
         if self._book.at(path) is not None:
             self._remove(path)
+        else:
+            self._book.lost.add(pending.operation.path)  # states in between cannot be built as they were
 
     def _remove(self, path: bytes) -> None:
         """Write down that a name is gone."""

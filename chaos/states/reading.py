@@ -51,6 +51,16 @@ def stamp(node: int, state: os.stat_result) -> Stamp:
     return Stamp(node=node, mode=stat.S_IMODE(state.st_mode), modified_ns=state.st_mtime_ns)
 
 
+def read_attributes(file: int | bytes) -> dict[str, str]:
+    """Return the extended attributes of a descriptor or path that anybody may set, as changes write them."""
+    found = {}
+    with suppress(OSError):  # a file system without them has none
+        for name in os.listxattr(file):
+            if name.startswith("user."):
+                found[to_text(os.fsencode(name))] = os.getxattr(file, name).hex()
+    return found
+
+
 def link_text(path: bytes) -> str:
     """Return what a symbolic link says, as changes write it."""
     return to_text(os.readlink(path))

@@ -98,13 +98,13 @@ class Recording:
                 _apply(tree, change, start=done)  # what the torn states had of a write stays
                 done = 0
             position = end
-            yield Walked(state=StateAt(index=index), digest=tree.digest())
+            yield Walked(state=StateAt(index=index), digest=tree.state_digest())
             torn = self._torn_write(index)
             if torn is not None:
                 for tear in _chosen(page_boundaries(torn.offset, torn.end), has_all_tears=has_all_tears):
                     _apply(tree, torn, start=done, end=tear)
                     done = tear
-                    yield Walked(state=StateAt(index=index, tear_offset=tear), digest=tree.digest())
+                    yield Walked(state=StateAt(index=index, tear_offset=tear), digest=tree.state_digest())
 
     def _start(self) -> Tree:
         """Return the folder as it was when the life began, before the changes with index -1."""

@@ -11,6 +11,7 @@ import xxhash
 from chaos.states.changes import (
     ROOT,
     Allocated,
+    Attributed,
     Change,
     Linked,
     Made,
@@ -37,14 +38,17 @@ class UnknownNodeError(Exception):
 class Node:
     """One file, folder, symbolic link or FIFO; `names` are its (folder, name) pairs, `entries` a folder's.
 
-    `is_dated`: its time was set by the target (a touched marker), and it was not written since.
+    `touched` counts up: of two files the one that was written, or whose time was set, last has the larger one.
+    `is_dated`: its time was set by the target, and it was not written since.
     """
 
     number: int
     kind: NodeKind
     mode: int = 0
     modified_ns: int = 0
+    touched: int = 0
     is_dated: bool = False
+    attributes: dict[str, str] = field(default_factory=dict)
     text: str = ""
     extents: Extents = field(default_factory=Extents)
     entries: dict[str, int] = field(default_factory=dict)
@@ -61,6 +65,8 @@ class Tree:
         self.nodes = {ROOT: Node(number=ROOT, kind=NodeKind.FOLDER, mode=_FOLDER_MODE)}
         self._shared: set[int] = set()
         self._links_digest: bytes | None = None
+        self._clock = 0
+        self._order: bytes | None = None
 
     def copy(self) -> Tree:
         """Return the same folder, to be changed apart."""
@@ -71,7 +77,9 @@ class Tree:
                 kind=node.kind,
                 mode=node.mode,
                 modified_ns=node.modified_ns,
+                touched=node.touched,
                 is_dated=node.is_dated,
+                attributes=node.attributes,
                 text=node.text,
                 extents=node.extents.copy(),
                 entries=node.entries.copy(),
@@ -80,6 +88,7 @@ class Tree:
             for number, node in self.nodes.items()
         }
         other._shared = self._shared.copy()
+        other._clock = self._clock
         return other
 
     # --- looking ------------------------------------------------------------------------------------
@@ -121,9 +130,9 @@ class Tree:
     def digest(self) -> str:
         """Return a digest of all that can be seen in the folder, hexadecimal.
 
-        Names, kinds, contents, permissions, texts of links, which names are of one file, and of times only whether the
-        target has set them. Equal folders have equal digests, however they came about. A change since the last call
-        costs what it changed.
+        Names, kinds, contents, permissions, extended attributes, texts of links, and which names are of one file; not
+        times. Equal folders have equal digests, however they came about. A change since the last call costs what it
+        changed.
         """
         state = xxhash.xxh3_128(self._digest(self.nodes[ROOT]))
         if self._links_digest is None:
@@ -132,10 +141,24 @@ class Tree:
         state.update(self._links_digest)
         return state.hexdigest()
 
+    def state_digest(self) -> str:
+        """Return a digest of all that can be seen in the folder, and of its times, so far as they are not by chance.
+
+        That is the order in which files changed last (a target may choose its newest checkpoint by time), and which of
+        them have a time that the target has set.
+        """
+        if self._order is None:
+            files = [(node.touched, path, node.is_dated) for path, node in self.walk() if node.kind is NodeKind.FILE]
+            lines = (f"{path}\0{is_dated}\n" for _, path, is_dated in sorted(files))
+            self._order = xxhash.xxh3_128_digest("".join(lines).encode())
+        return xxhash.xxh3_128_hexdigest(self.digest().encode() + self._order)
+
     def _digest(self, node: Node) -> bytes:
         """Return the digest of a node and all below it."""
         if node.digest is None:
-            state = xxhash.xxh3_128(f"{node.kind} {node.mode:o} {node.is_dated} {node.text}\0".encode())
+            state = xxhash.xxh3_128(
+                f"{node.kind} {node.mode:o} {sorted(node.attributes.items())} {node.text}\0".encode()
+            )
             if node.kind is NodeKind.FILE:
                 state.update(node.extents.digest(self.content))
             for name, number in sorted(node.entries.items()):
@@ -153,6 +176,7 @@ class Tree:
         match change:
             case Made():
                 self.nodes[change.node] = Node(number=change.node, kind=change.kind, text=change.text)
+                self._touch(self.nodes[change.node])
                 if change.parent is not None:
                     self._attach(change.parent, change.name, change.node)
             case Wrote() | Resized() | Allocated() | Zeroed():
@@ -163,18 +187,22 @@ class Tree:
                 self._abandon(self._detach(change.parent, change.name))
             case Renamed():
                 self._rename(change)
+            case Attributed():
+                self.node(change.node).attributes = change.attributes
+                self._soil(self.node(change.node))
             case _:
                 pass
         for stamp in change.stamps:
             self._stamp(stamp)
             if isinstance(change, Stamped) and change.call.startswith("utime"):
-                self._date(self.node(stamp.node), is_dated=True)
+                self._touch(self.node(stamp.node), is_dated=True)
 
-    def _date(self, node: Node, *, is_dated: bool) -> None:
-        """Note whether a node's time is one that the target has set."""
-        if node.is_dated != is_dated:
-            node.is_dated = is_dated
-            self._soil(node)
+    def _touch(self, node: Node, *, is_dated: bool = False) -> None:
+        """Note that a node is the one that changed last."""
+        if node.touched != self._clock or not self._clock or node.is_dated != is_dated:
+            self._clock += 1
+            node.touched, node.is_dated = self._clock, is_dated
+            self._order = None
 
     def _apply_content(self, change: Wrote | Resized | Allocated | Zeroed, start: int, end: int | None) -> None:
         """Change the bytes of a file."""
@@ -187,7 +215,7 @@ class Tree:
                 node.extents.resize(change.size_bytes)
             case _:
                 node.extents.resize(change.size_bytes)
-        node.is_dated = False
+        self._touch(node)
         self._soil(node)
 
     def _stamp(self, stamp: Stamp) -> None:
@@ -244,6 +272,7 @@ class Tree:
         else:
             self._shared.discard(node.number)
         self._links_digest = None
+        self._order = None
 
     def _soil(self, node: Node) -> None:
         """Drop the digests that a changed node has part in; where one is missing, those above it are, too."""

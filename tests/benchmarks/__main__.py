@@ -16,6 +16,9 @@ from typing import Any
 import click
 import msgspec
 from rich.console import Console
+
+sys.path.insert(0, str(Path(__file__).parent))  # so that `python -m tests.benchmarks` finds its parts, too
+
 from speed.comparison import compare
 from speed.floor import FloorError
 from speed.machine import num_cores

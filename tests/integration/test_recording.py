@@ -226,7 +226,7 @@ def test_built_states_are_those_that_a_kill_leaves(calls: Callable[..., Calls], 
             out = life.new_out()
             assert told(life.run(out, strike=state)) == told(log[: state.index]), state
             assert built(recording, state, tmp_path / f"built-{compared}") == seen(out), state
-            assert recording.tree_at(state).digest() == digests[state]
+            assert recording.tree_at(state).state_digest() == digests[state]
             compared += 1
     assert compared > 5
 
@@ -248,7 +248,7 @@ def test_a_recording_may_go_on_from_a_state_of_another(calls: Callable[..., Call
                 life.run(out, strike=start)
                 second.run(out, strike=state)
                 assert built(recording, state, tmp_path / f"built-{start.index}-{number}") == seen(out), state
-                assert recording.tree_at(state).digest() == digests[state]
+                assert recording.tree_at(state).state_digest() == digests[state]
 
 
 def test_what_a_recovery_writes_again_is_not_stored_again(calls: Callable[..., Calls], tmp_path: Path) -> None:
@@ -461,4 +461,4 @@ def test_built_states_of_anything_are_those_that_a_kill_leaves(
             out = life.new_out()
             life.run(out, strike=state)
             assert built(recording, state, tmp_path / f"built-{number}") == seen(out), state
-            assert recording.tree_at(state).digest() == digests[state]
+            assert recording.tree_at(state).state_digest() == digests[state]

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import subprocess
 import sys
+import time
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -114,6 +117,60 @@ def test_parallel_regions_do_not_hang_and_give_the_same_bits(
         seen.append(json.loads((runner.out / "drawn.json").read_text()))
     assert seen[0] == seen[1] == seen[2]
     assert seen[0]["pool"] == (seen[0]["threads"] > 1)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_multiprocessing_finds_the_main_module(lives: Callable[..., Any], warm: WarmStarter, method: str) -> None:
+    """Classes of `__main__` go to worker processes and back, however those are started; annotations stay as written."""
+    runner = lives("worker_pool.py", method, python=())
+    record = runner.run(starter=warm).record
+    assert (record.end, record.exit_status) == (LifeEnd.EXITED, 0), runner.output("stderr")
+    assert runner.output().splitlines() == ["2 3", "<class 'int'>"]
+
+
+def test_a_package_that_starts_a_thread_is_refused(lives: Callable[..., Any], tmp_path: Path) -> None:
+    """A thread of an import would be missing in each life: a sentence that names what to use instead."""
+    (tmp_path / "threaded.py").write_text(
+        "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True, name='worker').start()\n"
+    )
+    runner = lives("stage.py", python=(), env={"PYTHONPATH": str(tmp_path)})
+    with (
+        WarmStarter(WarmPlan(modules=("threaded",))) as starter,
+        pytest.raises(UsageError, match=r"starts a thread \(worker\)(.|\n)*--lives fresh"),
+    ):
+        runner.run(starter=starter)
+
+
+def test_a_template_whose_supervisor_ends_leaves_no_folder(tmp_path: Path) -> None:
+    """The supervisor ends without a word, in the middle of a life or not: the template removes its folder itself."""
+    code = (
+        "import os, sys\n"
+        "from chaos.lives.starters import WarmPlan, WarmStarter\n"
+        "from chaos.lives.process import LaunchPlan\n"
+        "folder = sys.argv[1]\n"
+        "for name in ('stdout', 'stderr'): open(os.path.join(folder, name), 'w').close()\n"
+        "plan = LaunchPlan(executable=sys.executable, command=('python', '-c', 'import time; time.sleep(60)'),\n"
+        "    env=dict(os.environ), cwd=folder, stdout=os.path.join(folder, 'stdout'),\n"
+        "    stderr=os.path.join(folder, 'stderr'), filter='', seccomp=0)\n"
+        "WarmStarter(WarmPlan(modules=())).start(plan)\n"
+        "print(len([name for name in os.listdir(os.environ['TMPDIR']) if name.startswith('9l-')]), flush=True)\n"
+        "os._exit(3)\n"
+    )
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, "TMPDIR": str(temporary)},
+    )
+    assert (done.returncode, done.stdout) == (3, "1\n"), done.stderr
+    deadline = time.monotonic() + 10
+    while list(temporary.glob("9l-*")) and time.monotonic() < deadline:
+        os.sched_yield()
+    assert list(temporary.glob("9l-*")) == []
 
 
 def test_a_warm_up_that_leaves_threads_is_refused(lives: Callable[..., Any], tmp_path: Path) -> None:

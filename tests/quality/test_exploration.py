@@ -51,7 +51,7 @@ def spelled(address: dict[str, Any] | None) -> str:
     return "" if address is None else f"{address['call']} #{address['occurrence']} of {address['file']}"
 
 
-@pytest.mark.parametrize("way", ["durable", "two_slots", "names_its_folder"])
+@pytest.mark.parametrize("way", ["durable", "two_slots", "names_its_folder", "marked", "slots_by_ctime"])
 def test_every_point_of_a_good_save_is_judged_and_passes(explore: Callable[..., dict[str, Any]], way: str) -> None:
     """All crash points, in all saves and beside them, lead to a state that the target comes back from."""
     result = explore(way, status=0)
@@ -87,6 +87,28 @@ def test_a_time_that_the_target_sets_is_part_of_a_state(explore: Callable[..., d
     assert harm(result, "resume_crashed") == [
         (1, save, "rename #1 of ckpt.json", "utime #1 of ckpt.json") for save in (1, 2, 3)
     ]
+
+
+def test_a_file_that_is_no_checkpoint_is_struck_too(explore: Callable[..., dict[str, Any]]) -> None:
+    """What lies beside the checkpoints and is read by a resume: torn in place, the job does not come back."""
+    result = explore("reads_aside", "--depth", "1", status=1)
+    found = [(opens, closes) for _, _, opens, closes in harm(result, "resume_crashed")]
+    assert found == [("openat #1 of aside.json", "write #3 of aside.json")] * 3
+
+
+def test_the_order_of_times_is_part_of_a_state(explore: Callable[..., dict[str, Any]]) -> None:
+    """The newest checkpoint by time: while the old one is the one touched last, an older step is resumed from."""
+    result = explore("touches_the_old_one", "--depth", "1", status=1)
+    assert [opens for _, _, opens, _ in harm(result, "lost_work")] != []
+    assert all(opens.startswith("utime #1") for _, _, opens, _ in harm(result, "lost_work"))
+
+
+def test_a_copy_by_the_kernel_is_torn_too(explore: Callable[..., dict[str, Any]]) -> None:
+    """sendfile, as shutil.copyfile uses it, stops at a page boundary when it is killed."""
+    result = explore("copied", "--depth", "1", status=1)
+    failing = {count["operation"]: count for count in result["by_operation"] if count["file"] == "ckpt.json"}
+    assert failing["sendfile"]["points"] > 3
+    assert failing["sendfile"]["failing"] > 3
 
 
 def test_what_is_said_too_early_is_lost(explore: Callable[..., dict[str, Any]]) -> None:

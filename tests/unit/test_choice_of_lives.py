@@ -76,7 +76,7 @@ def test_lives_after_the_references(
     started = CampaignStarted(
         run="r", seed=1, kills=1, jobs=4, mode=LivesMode.INTERCEPTED, strict=False, lives=lives, scenario=scenario
     )
-    events = (started, ReferenceRecorded(reference=REFERENCE, points=()))
+    events = (started, ReferenceRecorded(reference=REFERENCE, points=(), uses_cuda=uses_cuda))
     with Journal(tmp_path) as journal:
         one = campaign.Campaign(tmp_path, journal, events, lambda _: None)
         one.learn()

@@ -1,10 +1,12 @@
 """Trainings to be explored, without any library: `python explored.py OUT WAY`; each saves or resumes its own way."""
 
-# ruff: noqa: ANN001, ANN201, T201 - written as a user writes
+# ruff: noqa: ANN001, C901, PLR0912, ANN201, T201 - written as a user writes
 
 import json
 import os
+import shutil
 import sys
+import time
 from pathlib import Path
 
 out, way = Path(sys.argv[1]), sys.argv[2]
@@ -21,6 +23,16 @@ def write(path, state):
     os.close(fd)
 
 
+def newest(by):
+    """Return the state in the file that is the newest by a time, passing over damaged ones."""
+    for path in sorted(out.glob("ckpt*.json"), key=by, reverse=True):
+        try:
+            return json.loads(path.read_text())
+        except ValueError:
+            continue
+    return None
+
+
 def publish(path, state):
     """Write under a temporary name and rename."""
     temporary = path.with_name(path.name + ".tmp")
@@ -30,6 +42,15 @@ def publish(path, state):
 
 def load():
     """Return the state to go on from."""
+    if way == "reads_aside" and (out / "aside.json").exists():
+        json.loads((out / "aside.json").read_text())
+    if way == "touches_the_old_one":
+        return newest(os.path.getmtime)
+    if way == "slots_by_ctime":
+        return newest(os.path.getctime)
+    if way == "marked":
+        marked = [p for p in out.glob("ckpt-*.json") if "user.whole" in os.listxattr(p)]
+        return max((json.loads(p.read_text()) for p in marked), key=lambda state: state["step"], default=None)
     if way == "two_slots":
         states = []
         for slot in sorted(out.glob("ckpt-*.json")):
@@ -56,8 +77,27 @@ def save(state):
         state = {**state, "folder": str(out)}
     if way == "in_place":
         write(checkpoint, state)
-    elif way == "two_slots":
+    elif way in ("two_slots", "slots_by_ctime"):
         write(out / f"ckpt-{state['step'] // EVERY % 2}.json", state)
+    elif way == "reads_aside":
+        write(out / "aside.json", {"step": state["step"], "more": "x" * 40})
+        publish(checkpoint, state)
+    elif way == "touches_the_old_one":
+        path, old = out / f"ckpt-{state['step']}.json", out / f"ckpt-{state['step'] - EVERY}.json"
+        publish(path, state)
+        if old.exists():
+            os.utime(old)
+            time.sleep(0.01)  # so that the times differ, as they do when more is done in between
+            os.utime(path)
+    elif way == "copied":
+        source = Path(os.environ["TMPDIR"]) / "state.json"
+        write(source, state)
+        shutil.copyfile(source, checkpoint)
+    elif way == "marked":
+        path = out / f"ckpt-{state['step'] // EVERY % 3}.json"
+        write(path.with_suffix(".tmp"), state)
+        os.setxattr(path.with_suffix(".tmp"), "user.whole", b"1")
+        path.with_suffix(".tmp").replace(path)
     elif way == "unlinks_first":
         if checkpoint.exists():
             checkpoint.unlink()
