@@ -20,6 +20,7 @@ from chaos.errors import ChaosError, HarnessError
 from chaos.executors.bench import Bench
 from chaos.executors.specification import SPECIFICATION, read_specification, write_outcome
 from chaos.executors.task import Reply, Task
+from chaos.lives.temporary import remove_all_temporaries
 
 _TRACEBACK: Final = "error.txt"
 
@@ -40,6 +41,7 @@ def _read_tasks(tasks: queue.SimpleQueue[bytes]) -> None:
     """Queue what comes in; end this process when nothing comes any more."""
     for line in sys.stdin.buffer:
         tasks.put(line)
+    remove_all_temporaries()
     os._exit(3)
 
 

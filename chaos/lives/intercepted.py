@@ -25,9 +25,9 @@ from chaos.lives.request import (
     LifeRequest,
     LifeResult,
     prepare_folder,
-    temporary_folder,
 )
 from chaos.lives.starters import MODULES_FILE, Starter
+from chaos.lives.temporary import temporary_folder
 from chaos.lives.watch import Watch, tear_within
 from chaos.model import Evidence, FileState, LifeEnd, OperationKind
 from chaos.states.snapshot import Photographer

@@ -23,9 +23,9 @@ from chaos.lives.request import (
     LifeRequest,
     LifeResult,
     prepare_folder,
-    temporary_folder,
 )
 from chaos.lives.starters import Starter
+from chaos.lives.temporary import temporary_folder
 from chaos.lives.watch import Watch
 from chaos.model import TEXT_LIMIT_CHARACTERS, Evidence, LifeEnd, Operation, OperationKind
 from chaos.states.snapshot import Photographer

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -57,23 +53,6 @@ def prepare_folder(request: LifeRequest) -> Sinks:
         message = f"the run folder cannot be written: {error.strerror}: {error.filename}"
         raise HarnessError(message, hint="choose another place with --runs DIR, or free some space") from error
     return sinks
-
-
-@contextmanager
-def temporary_folder() -> Iterator[Path]:
-    """Make a life's TMPDIR, by a short path, and remove it afterwards (the guardian does, where this process dies).
-
-    Raises HarnessError where it cannot be made.
-    """
-    try:
-        folder = Path(tempfile.mkdtemp(prefix="9l-"))
-    except OSError as error:
-        message = f"no temporary folder can be made: {error.strerror}"
-        raise HarnessError(message, hint="free some space, or set TMPDIR to another place (a short path)") from error
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def write_log(folder: Path, log: tuple[Operation, ...]) -> None:

@@ -6,8 +6,6 @@ Both hand back the same handle on the life; nothing else of the harness knows th
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Protocol, Self
@@ -18,6 +16,7 @@ from chaos.errors import HarnessError, UsageError
 from chaos.lives.environment import find_executable
 from chaos.lives.process import Keeper, LaunchPlan, LifeProcess, fresh_keeper
 from chaos.lives.python_command import PythonCommand, read_python_command
+from chaos.lives.temporary import make_temporary, remove_temporary
 from chaos.model import Record, Target
 
 MODULES_FILE: Final = "modules.json"
@@ -96,7 +95,7 @@ class _Template:
 
     def __init__(self, python: PythonCommand, plan: LaunchPlan, warm: WarmPlan) -> None:
         """Start it with the environment of a life, and wait until it is warm."""
-        self._folder = Path(tempfile.mkdtemp(prefix="9l-"))
+        self._folder = make_temporary()
         modules = [name for name in warm.modules if name.partition(".")[0] != python.own_package]
         self._keeper = Keeper(
             (python.executable, *python.options, str(_TEMPLATE)), env=self._environment(plan), cwd=plan.cwd
@@ -141,7 +140,7 @@ class _Template:
     def close(self) -> None:
         """End the template, and a life that still runs."""
         self._keeper.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        remove_temporary(self._folder)
 
 
 def require_warmable(target: Target) -> None:

@@ -23,8 +23,9 @@ from chaos.intercept.recorder import Recorder
 from chaos.intercept.session import Session
 from chaos.intercept.syscalls import this_machine
 from chaos.lives.intercepted import launch_plan
-from chaos.lives.request import LifeRequest, prepare_folder, temporary_folder
+from chaos.lives.request import LifeRequest, prepare_folder
 from chaos.lives.starters import FreshStarter
+from chaos.lives.temporary import temporary_folder
 from chaos.model import Operation, OperationKind
 from chaos.states.building import build
 from chaos.states.changes import Durability, Synced, Wrote, to_text

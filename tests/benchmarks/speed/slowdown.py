@@ -18,8 +18,9 @@ from chaos.checkpoints.process import Examiner
 from chaos.errors import HarnessError
 from chaos.lives.environment import life_environment
 from chaos.lives.intercepted import run_intercepted
-from chaos.lives.request import LifeRequest, temporary_folder
+from chaos.lives.request import LifeRequest
 from chaos.lives.starters import FreshStarter
+from chaos.lives.temporary import temporary_folder
 from chaos.model import FileState, LifeEnd, Record, TargetProfile
 from chaos.roles import FileNames
 from chaos.states.snapshot import Photographer
