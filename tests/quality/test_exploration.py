@@ -130,7 +130,7 @@ def test_a_recovery_that_destroys_is_found_at_depth_two_only(explore: Callable[.
 
 
 def test_circumstances_change_nothing(explore: Callable[..., dict[str, Any]]) -> None:
-    """One worker or two, another hash seed, fresh lives: the same points, states, intervals and verdict."""
+    """One worker or two, another hash seed, fresh lives, busy cores: the same points, states, intervals, verdict."""
     first = explore("in_place", "--saves", "2", "--jobs", "1")
     for options, env in (
         (("--jobs", "2"), {}),
@@ -139,6 +139,14 @@ def test_circumstances_change_nothing(explore: Callable[..., dict[str, Any]]) ->
     ):
         other = explore("in_place", "--saves", "2", *options, env=env)
         assert {key: other[key] for key in SAME} == {key: first[key] for key in SAME}, options
+    busy = [subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"]) for _ in range(4)]
+    try:
+        loaded = explore("in_place", "--saves", "2", "--jobs", "2")
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+    assert {key: loaded[key] for key in SAME} == {key: first[key] for key in SAME}
 
 
 @pytest.mark.parametrize(("saves", "wanted"), [("first", {1}), ("last", {3}), ("2", {2})])
