@@ -21,6 +21,7 @@ from chaos.agreement import chosen_for_repetition, first_disagreement
 from chaos.bounds import Bounds
 from chaos.checkpoints.process import Examiner
 from chaos.checkpoints.weights_only import refused_by_weights_only, torch_files
+from chaos.checks.lineage import is_clean, is_interrupted
 from chaos.errors import HarnessError, InconclusiveError
 from chaos.executors.pool import LocalPool
 from chaos.journal import (
@@ -39,7 +40,6 @@ from chaos.lives.request import read_log
 from chaos.lives.starters import MODULES_FILE, warm_plan
 from chaos.model import (
     CrashPoint,
-    LifeEnd,
     Outcome,
     PlannablePoint,
     Reference,
@@ -48,6 +48,7 @@ from chaos.model import (
     TrialKind,
     TrialSpec,
 )
+from chaos.planners.canary import canary_points
 from chaos.planners.drawing import draw_schedule
 from chaos.planners.redraw import redraw
 from chaos.references import FIRST_REFERENCE, SECOND_REFERENCE, build_reference
@@ -102,8 +103,7 @@ class Campaign:
                 self._execute(pool, self._companions(recorded), recorded.reference)
                 self._strike(pool, recorded)
         except InconclusiveError as error:
-            hint = f" {error.hint[:1].upper()}{error.hint[1:]}" if error.hint else ""
-            self._causes.append(f"{error.message}{'.' if hint and error.message[-1] not in '.!?' else ''}{hint}")
+            self._causes.append(error.sentences)
         self._record(CampaignEnded(elapsed_s=time.monotonic() - self._bounds.begin_s, causes=tuple(self._causes)))
 
     def _require_possible(self, reference: Reference) -> None:
@@ -138,7 +138,7 @@ class Campaign:
                 return event
         trials = [self._trial(FIRST_REFERENCE, TrialKind.REFERENCE), self._trial(SECOND_REFERENCE, TrialKind.REFERENCE)]
         for trial in trials:
-            self._forget(trial.number)
+            _forget(self.trial_folder(trial.number))
         specs = [(self._reference_spec(trial), self.trial_folder(trial.number)) for trial in trials]
         outcomes = sorted(pool.run(specs), key=lambda outcome: outcome.trial.number)
         with Examiner() as examiner:
@@ -155,9 +155,13 @@ class Campaign:
 
     def _choose_lives(self, pool: LocalPool, recorded: ReferenceRecorded) -> None:
         """Settle how the lives after the references are started: where CUDA is used, fresh, and one at a time."""
-        self._is_warm = self._started.lives is LivesKind.WARM and not recorded.uses_cuda
+        self._is_warm = self._asks_for_warm(recorded)
         if recorded.uses_cuda:
             pool.narrow(1)
+
+    def _asks_for_warm(self, recorded: ReferenceRecorded) -> bool:
+        """Tell whether lives after the references are warm."""
+        return self._started.lives is LivesKind.WARM and not recorded.uses_cuda
 
     def _modules_file(self) -> Path:
         """Return where the first reference left what it had imported."""
@@ -168,7 +172,7 @@ class Campaign:
         planned = self._planned(is_faulted=False)
         if planned:
             return planned
-        trials = [self._trial(_CANARY, TrialKind.CANARY, canary_points(recorded))]
+        trials = [self._trial(_CANARY, TrialKind.CANARY, canary_points(recorded.reference.profile, recorded.points))]
         trials.append(self._trial(_CONTROL, TrialKind.CONTROL))
         if self._started.scenario.target.no_save_command:
             trials.append(self._trial(_NO_SAVE, TrialKind.NO_SAVE))
@@ -249,14 +253,16 @@ class Campaign:
         return tuple(msgspec.structs.replace(trial, kind=TrialKind.REPEATED) for trial in chosen)
 
     def _require_agreement(self, reference: Reference) -> None:
-        """Compare the trials that were run with warm and with fresh lives; HarnessError where they disagree."""
-        warm = {outcome.trial.number: outcome for outcome in self._outcomes()}
+        """Compare the trials that were run with warm and with fresh lives."""
         for event in self._events:
-            if isinstance(event, TrialRepeated) and event.outcome.trial.number in warm:
-                found = first_disagreement(warm[event.outcome.trial.number], event.outcome, reference)
-                if found is not None:
-                    hint = "use --lives fresh; please report this, with the run folder"
-                    raise HarnessError(str(found), hint=hint)
+            if isinstance(event, TrialRepeated) and event.outcome.trial.number in self._finished:
+                self._require_agreement_of(event.outcome, reference)
+
+    def _require_agreement_of(self, repeated: Outcome, reference: Reference) -> None:
+        """Compare a fresh repetition with the warm run; HarnessError where they disagree."""
+        found = first_disagreement(self._finished[repeated.trial.number], repeated, reference)
+        if found is not None:
+            raise HarnessError(str(found), hint="use --lives fresh; please report this, with the run folder")
 
     def _specs(self, trials: list[Trial], reference: Reference) -> Iterator[tuple[TrialSpec, Path]]:
         """Yield specifications until a bound is reached."""
@@ -265,8 +271,7 @@ class Campaign:
                 return
             is_repeated = trial.kind is TrialKind.REPEATED
             folder = self._repetition_folder(trial.number) if is_repeated else self.trial_folder(trial.number)
-            with contextlib.suppress(FileNotFoundError):
-                shutil.rmtree(folder)
+            _forget(folder)
             yield self.spec(trial, reference, is_fresh=is_repeated), folder
 
     def _take(self, outcome: Outcome) -> None:
@@ -375,11 +380,6 @@ class Campaign:
         refused = refused_by_weights_only(paths, deadline_s=_TORCH_DEADLINE_S)
         return tuple(sorted(str(Path(path).relative_to(out)) for path in refused))
 
-    def _forget(self, number: int) -> None:
-        """Remove what an earlier attempt at a trial left."""
-        with contextlib.suppress(FileNotFoundError):
-            shutil.rmtree(self.trial_folder(number))
-
     def _free(self, number: int) -> None:
         """Remove a clean trial's output and scratch folders; its logs and outcome stay."""
         folder = self.trial_folder(number)
@@ -387,33 +387,7 @@ class Campaign:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def canary_points(recorded: ReferenceRecorded) -> tuple[CrashPoint, ...]:
-    """Return the canary's crash point: where the second save begins, or else the last one after the first.
-
-    The first save was acknowledged by then, whatever acknowledges it, and the second has not changed anything yet.
-    Without any save there is no such point.
-    """
-    saves = recorded.reference.profile.saves
-    if not saves:
-        return ()
-    inside = [point for point in recorded.points if point.address.save == saves[0].ordinal + 1]
-    outside = [point for point in recorded.points if not point.address.save]
-    return tuple(as_crash_point(point) for point in inside[:1] or outside[-1:])
-
-
-def as_crash_point(point: PlannablePoint) -> CrashPoint:
-    """Return the crash point before the operation at a plannable point, in a first life."""
-    return CrashPoint(address=point.address, expected_phase=point.phase)
-
-
-def is_interrupted(outcome: Outcome) -> bool:
-    """Tell whether a failed life had held calls taken away by signals: then its failure may be of our making."""
-    last = outcome.lives[-1]
-    has_failed = last.end is LifeEnd.SIGNALLED or (last.end is LifeEnd.EXITED and last.exit_status != 0)
-    return has_failed and last.interrupted_calls > 0
-
-
-def is_clean(outcome: Outcome) -> bool:
-    """Tell whether a trial ended well, with the reference's bits, so that nobody needs its files."""
-    last = outcome.lives[-1]
-    return last.end is LifeEnd.EXITED and last.exit_status == 0 and not outcome.differences and not outcome.unreached
+def _forget(folder: Path) -> None:
+    """Remove what an earlier attempt at a trial left."""
+    with contextlib.suppress(FileNotFoundError):
+        shutil.rmtree(folder)

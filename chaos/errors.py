@@ -20,6 +20,14 @@ class ChaosError(Exception):
         self.message = message
         self.hint = hint
 
+    @property
+    def sentences(self) -> str:
+        """Return message and hint in one line, for a list of reasons."""
+        if not self.hint:
+            return self.message
+        stop = "" if self.message[-1:] in (".", "!", "?") else "."
+        return f"{self.message}{stop} {self.hint[:1].upper()}{self.hint[1:]}"
+
     def __str__(self) -> str:
         """Return the message, followed by the hint on a line of its own."""
         return f"{self.message}\n  {self.hint}" if self.hint else self.message

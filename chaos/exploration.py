@@ -14,16 +14,16 @@ from typing import Final
 
 import msgspec
 
-from chaos.agreement import ONE_IN, first_disagreement
-from chaos.campaign import FIRST_FAULTED, Campaign, is_clean, is_interrupted
-from chaos.errors import HarnessError, InconclusiveError, UsageError
+from chaos.agreement import ONE_IN
+from chaos.campaign import FIRST_FAULTED, Campaign
+from chaos.checks.lineage import is_clean, is_interrupted
+from chaos.errors import InconclusiveError, UsageError
 from chaos.executors.lineage import RECORDING
 from chaos.executors.pool import LocalPool
 from chaos.journal import ExplorationPlan, ReferenceRecorded, StatesFound, TrialFinished, TrialRepeated
 from chaos.model import FoundState, LifeRecord, Outcome, Reference, Start, Trial, TrialKind, TrialSpec
 from chaos.planners.exhaustive import within_first_save
 from chaos.planners.frontier import Frontier, State, key_of
-from chaos.settings import LivesKind
 from chaos.states.enumerating import read_found
 from chaos.struck import crash_point_of, struck_life
 
@@ -72,7 +72,7 @@ class Exploration(Campaign):
         """Specify the trial of a state once more, from the journal; UsageError where its recording is gone."""
         recorded = next(event for event in self._events if isinstance(event, ReferenceRecorded))
         self._begin(recorded)
-        self._is_warm = self._started.lives is LivesKind.WARM and self._modules_file().exists()
+        self._is_warm = self._asks_for_warm(recorded)
         trial = self._finished[number].trial
         for event in self._events:
             if isinstance(event, StatesFound) and (event.slot == 0 or event.life > 1):
@@ -124,11 +124,10 @@ class Exploration(Campaign):
 
     def _restore(self, frontier: Frontier) -> None:
         """Take out of the frontier what an earlier sitting has done, and add what that has led to."""
-        slots = {event.trial: event.slot for event in self._events if isinstance(event, StatesFound)}
         done = {outcome.trial.state for outcome in self._explored()}
         for event in self._events:
             if isinstance(event, StatesFound) and event.life > 1:
-                frontier.add(event.trial, slots[event.trial], event.states)
+                frontier.add(event.trial, event.slot, event.states)
         frontier.forget(done)
 
     # --- one state after the other --------------------------------------------------------------------------
@@ -231,14 +230,11 @@ class Exploration(Campaign):
             frontier.add(number, slot, found)
 
     def _take_repeated(self, outcome: Outcome) -> None:
-        """Compare a fresh repetition with the warm run; HarnessError where they disagree."""
+        """Record a fresh repetition, and compare it with the warm run."""
         if is_interrupted(outcome):
             return
         self._record(TrialRepeated(outcome=outcome))
-        warm = self._finished[outcome.trial.number]
-        found = first_disagreement(warm, outcome, self._reference_found)
-        if found is not None:
-            raise HarnessError(str(found), hint="use --lives fresh; please report this, with the run folder")
+        self._require_agreement_of(outcome, self._reference_found)
 
     # --- places -----------------------------------------------------------------------------------------------
 
@@ -248,7 +244,7 @@ class Exploration(Campaign):
 
     def _state_folder(self, number: int) -> Path:
         """Return the folder of an explored trial."""
-        return state_folder(self._folder, number)
+        return self._folder / "states" / f"{number:06d}"
 
     def _recording(self, number: int, *, life: int) -> Path:
         """Return the recording of the last life of a trial."""
@@ -263,11 +259,6 @@ class Exploration(Campaign):
         """Return the first trial number that is not taken."""
         self._last_number = max(self._last_number, *self._finished) + 1
         return self._last_number
-
-
-def state_folder(run: Path, number: int) -> Path:
-    """Return the folder of an explored trial of a run."""
-    return run / "states" / f"{number:06d}"
 
 
 def _is_of(found: FoundState, trial: Trial) -> bool:

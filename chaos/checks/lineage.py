@@ -83,6 +83,19 @@ def is_completed(outcome: Outcome) -> bool:
     return bool(outcome.lives) and outcome.lives[-1].end is LifeEnd.EXITED and outcome.lives[-1].exit_status == 0
 
 
+def is_interrupted(outcome: Outcome) -> bool:
+    """Tell whether a failed life had held calls taken away by signals: then its failure may be of our making."""
+    last = outcome.lives[-1]
+    has_failed = last.end is LifeEnd.SIGNALLED or (last.end is LifeEnd.EXITED and last.exit_status != 0)
+    return has_failed and last.interrupted_calls > 0
+
+
+def is_clean(outcome: Outcome) -> bool:
+    """Tell whether a trial ended well, with the reference's bits, so that nobody needs its files."""
+    last = outcome.lives[-1]
+    return last.end is LifeEnd.EXITED and last.exit_status == 0 and not outcome.differences and not outcome.unreached
+
+
 def last_crash_point(outcome: Outcome) -> CrashPoint | None:
     """Return the crash point of the lineage's last landed kill (None: nothing was injected)."""
     points = [kill.crash_point for kill in landed_kills((outcome,))]

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import click
 
+from chaos.cli.place import place_options
 from chaos.cli.target import scenario_of, target_options
 from chaos.cli.words import CommandWithTarget, command_under_test
 from chaos.errors import UsageError
 from chaos.invocation import Asked, run_campaign
 from chaos.journal import ExplorationPlan
-from chaos.runs import DEFAULT_ROOT
 from chaos.settings import LivesKind, layer_from_command_line
 
 _WORDS = ("all", "first", "last")
@@ -39,14 +38,7 @@ _WORDS = ("all", "first", "last")
 @target_options
 @click.option("--strict", is_flag=True, default=None, help="Warnings fail too.")
 @click.option("--keep", is_flag=True, default=None, help="Keep the folders of clean trials too.")
-@click.option(
-    "--runs",
-    "root",
-    type=click.Path(path_type=Path),
-    default=DEFAULT_ROOT,
-    help="Where runs are kept (default .chaos).",
-)
-@click.option("--json", "is_json", is_flag=True, help="Print one JSON object on standard output.")
+@place_options
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:  # noqa: ANN401 - click gives the options by name
     """Try every crash state of a run: what a kill before each operation, and inside each write, leaves behind.

@@ -8,11 +8,11 @@ from typing import Any
 
 import click
 
+from chaos.cli.place import place_options
 from chaos.cli.target import DESCRIPTION, scenario_of, target_options
 from chaos.cli.words import CommandWithTarget, command_under_test
 from chaos.errors import UsageError
 from chaos.invocation import Asked, dry_run, go_on, run_campaign
-from chaos.runs import DEFAULT_ROOT
 from chaos.settings import layer_from_command_line
 
 
@@ -47,14 +47,7 @@ from chaos.settings import layer_from_command_line
 @click.option(
     "--continue", "is_continued", is_flag=True, help="Go on with the newest run (or the one named as SCENARIO)."
 )
-@click.option(
-    "--runs",
-    "root",
-    type=click.Path(path_type=Path),
-    default=DEFAULT_ROOT,
-    help="Where runs are kept (default .chaos).",
-)
-@click.option("--json", "is_json", is_flag=True, help="Print one JSON object on standard output.")
+@place_options
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:  # noqa: ANN401 - click gives the options by name
     """Kill a training job at exact, seeded points, and prove that it comes back bit for bit.

@@ -43,34 +43,36 @@ class Stamp(Record, kw_only=True, array_like=True):
     modified_ns: int
 
 
-class Made(Record, kw_only=True, tag="made", omit_defaults=True):
-    """A node came to be: under a name in the folder `parent`, or without any (None); `text` is a symlink's."""
+class Changed(Record, kw_only=True, omit_defaults=True):
+    """What all changes tell: the index of their operation, its call, and how nodes were stamped after it."""
 
     index: int = BEFORE_ALL
     call: str = ""
+    stamps: tuple[Stamp, ...] = ()
+
+
+class Made(Changed, kw_only=True, tag="made", omit_defaults=True):
+    """A node came to be: under a name in the folder `parent`, or without any (None); `text` is a symlink's."""
+
     node: int
     kind: NodeKind
     parent: int | None = None
     name: str = ""
     text: str = ""
-    stamps: tuple[Stamp, ...] = ()
 
 
-class Wrote(Record, kw_only=True, tag="wrote", omit_defaults=True):
+class Wrote(Changed, kw_only=True, tag="wrote", omit_defaults=True):
     """Bytes were put into a file at `offset`, those of `pieces` one after another.
 
     `can_tear`: SIGKILL could have left the first pages of it alone. It cannot where the bytes were read back from the
     file afterwards: then this may be more than was written.
     """
 
-    index: int = BEFORE_ALL
-    call: str = ""
     node: int
     offset: int
     pieces: tuple[Piece, ...]
     can_tear: bool = False
     durability: Durability = Durability.NONE
-    stamps: tuple[Stamp, ...] = ()
 
     @property
     def end(self) -> int:
@@ -78,99 +80,71 @@ class Wrote(Record, kw_only=True, tag="wrote", omit_defaults=True):
         return self.offset + sum(piece.size_bytes for piece in self.pieces)
 
 
-class Resized(Record, kw_only=True, tag="resized", omit_defaults=True):
+class Resized(Changed, kw_only=True, tag="resized", omit_defaults=True):
     """A file was cut, or grew by a hole, to `size_bytes`."""
 
-    index: int = BEFORE_ALL
-    call: str = ""
     node: int
     size_bytes: int
-    stamps: tuple[Stamp, ...] = ()
 
 
-class Allocated(Record, kw_only=True, tag="allocated", omit_defaults=True):
+class Allocated(Changed, kw_only=True, tag="allocated", omit_defaults=True):
     """Room was set aside for `length_bytes` at `offset`; the file then had `size_bytes`."""
 
-    index: int = BEFORE_ALL
-    call: str = ""
     node: int
     offset: int
     length_bytes: int
     size_bytes: int
-    stamps: tuple[Stamp, ...] = ()
 
 
-class Zeroed(Record, kw_only=True, tag="zeroed", omit_defaults=True):
+class Zeroed(Changed, kw_only=True, tag="zeroed", omit_defaults=True):
     """A range became zeros (a hole punched, or zeros set); the file then had `size_bytes`."""
 
-    index: int = BEFORE_ALL
-    call: str = ""
     node: int
     offset: int
     length_bytes: int
     size_bytes: int
-    stamps: tuple[Stamp, ...] = ()
 
 
-class Linked(Record, kw_only=True, tag="linked", omit_defaults=True):
+class Linked(Changed, kw_only=True, tag="linked", omit_defaults=True):
     """A node got a further name, or its first one."""
 
-    index: int = BEFORE_ALL
-    call: str = ""
     node: int
     parent: int
     name: str
-    stamps: tuple[Stamp, ...] = ()
 
 
-class Unlinked(Record, kw_only=True, tag="unlinked", omit_defaults=True):
+class Unlinked(Changed, kw_only=True, tag="unlinked", omit_defaults=True):
     """A name went away: removed, or moved out of the output folder with all that is below it."""
 
-    index: int = BEFORE_ALL
-    call: str = ""
     parent: int
     name: str
-    stamps: tuple[Stamp, ...] = ()
 
 
-class Renamed(Record, kw_only=True, tag="renamed", omit_defaults=True):
+class Renamed(Changed, kw_only=True, tag="renamed", omit_defaults=True):
     """A name moved, over another where there was one, or two names changed places."""
 
-    index: int = BEFORE_ALL
-    call: str = ""
     parent: int
     name: str
     new_parent: int
     new_name: str
     is_exchange: bool = False
-    stamps: tuple[Stamp, ...] = ()
 
 
-class Stamped(Record, kw_only=True, tag="stamped", omit_defaults=True):
+class Stamped(Changed, kw_only=True, tag="stamped", omit_defaults=True):
     """Permissions or times changed, and nothing else."""
 
-    index: int = BEFORE_ALL
-    call: str = ""
-    stamps: tuple[Stamp, ...] = ()
 
-
-class Attributed(Record, kw_only=True, tag="attributed", omit_defaults=True):
+class Attributed(Changed, kw_only=True, tag="attributed", omit_defaults=True):
     """A node's extended attributes, all of them: names (as `to_text` writes them) and values, hexadecimal."""
 
-    index: int = BEFORE_ALL
-    call: str = ""
     node: int
     attributes: dict[str, str]
-    stamps: tuple[Stamp, ...] = ()
 
 
-class Synced(Record, kw_only=True, tag="synced", omit_defaults=True):
+class Synced(Changed, kw_only=True, tag="synced", omit_defaults=True):
     """A node, or everything (None), was made durable, as far as `call` does that; a kill does not ask for it."""
 
-    index: int = BEFORE_ALL
-    call: str = ""
     node: int | None = None
-    stamps: tuple[Stamp, ...] = ()
 
 
 Change = Made | Wrote | Resized | Allocated | Zeroed | Linked | Unlinked | Renamed | Stamped | Attributed | Synced

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from chaos.campaign import is_interrupted
+from chaos.checks.lineage import is_interrupted
 from chaos.intercept.syscalls import this_machine
 from chaos.model import FinishedRecovery, LifeEnd, OperationKind, Outcome, Trial, TrialKind
 
