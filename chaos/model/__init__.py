@@ -4,6 +4,7 @@ Nothing here touches the world. Every record round-trips through JSON (msgspec),
 and `result.json` need no code of their own. The words are those of the README's glossary.
 """
 
+from chaos.model.losses import FileSystem, Loss, NotDurable, SurvivingBytes, SurvivingFile, SurvivingName
 from chaos.model.observed import Acknowledgement, Evidence, FileRole, FileState, LifeEnd, LifeRecord
 from chaos.model.operations import Address, CrashPoint, FaultKind, Operation, OperationKind, Phase
 from chaos.model.profile import NameRule, PlannablePoint, SaveProfile, TargetProfile
@@ -40,13 +41,16 @@ __all__ = [
     "FaultKind",
     "FileRole",
     "FileState",
+    "FileSystem",
     "Finding",
     "FinishedRecovery",
     "FoundState",
     "LifeEnd",
     "LifeRecord",
     "LivesMode",
+    "Loss",
     "NameRule",
+    "NotDurable",
     "Operation",
     "OperationKind",
     "Outcome",
@@ -57,6 +61,9 @@ __all__ = [
     "SaveProfile",
     "Severity",
     "Start",
+    "SurvivingBytes",
+    "SurvivingFile",
+    "SurvivingName",
     "Target",
     "TargetProfile",
     "TensorDifference",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from chaos.model.operations import CrashPoint, Phase
+from chaos.model.losses import Loss
+from chaos.model.operations import CrashPoint, FaultKind, Phase
 from chaos.model.record import SIGKILL, Record
 
 
@@ -52,12 +53,15 @@ class Acknowledgement(Record, kw_only=True):
 
 
 class Evidence(Record, kw_only=True):
-    """The proof that a kill fired: the root was alive and held at the point, and then ended by our SIGKILL.
+    """The proof that a fault fired.
 
-    `root_signal` is the signal that the guardian's wait reported (9), `was_alive` that the process was there, blocked
-    in the notified call, right before the kill. `executed_bytes` is what a torn write had carried out.
-    `processes_killed` counts all processes of the life that were killed. `is_built`: nobody was killed; the crash state
-    was built from the log of a life that ran on, which stands for a kill as far as its log explains the folder.
+    Of one that kills: the root was alive and held at the point, and then ended by our SIGKILL. `root_signal` is the
+    signal that the guardian's wait reported (9), `was_alive` that the process was there, blocked in the notified call,
+    right before the kill. `executed_bytes` is what a torn write had carried out. `processes_killed` counts all
+    processes of the life that were killed. `is_built`: nobody was killed; the crash state was built from the log of a
+    life that ran on, which stands for a kill as far as its log explains the folder. Of an error: `errors_injected`
+    counts the answers that were given in place of carrying calls out. `damage` says in words what was done to a
+    checkpoint at rest, and `damaged` is that checkpoint as it was before; `loss` is what the loss of power left.
     """
 
     crash_point: CrashPoint
@@ -68,11 +72,20 @@ class Evidence(Record, kw_only=True):
     processes_killed: int
     executed_bytes: int = 0
     is_built: bool = False
+    errors_injected: int = 0
+    damage: str = ""
+    damaged: FileState | None = None
+    loss: Loss | None = None
 
     @property
     def is_landed(self) -> bool:
-        """Tell whether this is proof of a landed kill, or of a crash state that stands for one."""
-        return self.is_built or (self.was_alive and self.root_signal == SIGKILL)
+        """Tell whether this is proof of a fault that fired, or of a crash state that stands for one."""
+        fault = self.crash_point.fault
+        if fault.is_error:
+            return self.errors_injected > 0
+        is_killed = self.is_built or (self.was_alive and self.root_signal == SIGKILL)
+        is_done = {FaultKind.BIT_FLIP: bool(self.damage), FaultKind.POWER_LOSS: self.loss is not None}
+        return is_killed and is_done.get(fault, True)
 
 
 class LifeEnd(StrEnum):

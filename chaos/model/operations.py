@@ -18,9 +18,20 @@ class Phase(StrEnum):
 
 
 class FaultKind(StrEnum):
-    """What happens at a crash point."""
+    """What happens at a crash point; each kind is judged by itself, and has its model in `chaos.faults`."""
 
     KILL = "kill"
+    TORN_WRITE = "torn_write"
+    POWER_LOSS = "power_loss"
+    DISK_FULL = "disk_full"
+    IO_ERROR = "io_error"
+    SHORT_WRITE = "short_write"
+    BIT_FLIP = "bit_flip"
+
+    @property
+    def is_error(self) -> bool:
+        """Tell whether a life that meets the fault is not killed, but gets an answer that it has to deal with."""
+        return self in {FaultKind.DISK_FULL, FaultKind.IO_ERROR, FaultKind.SHORT_WRITE}
 
 
 class OperationKind(StrEnum):
@@ -41,7 +52,7 @@ class Operation(Record, kw_only=True):
     makes or empties `path` (open with O_CREAT of a missing file, or with O_TRUNC) or, for rename and link, `new_path`.
     `offset` and `size_bytes` are those of a data write. `thread` is the ordinal of the thread in order of first
     appearance in this life. `text` is the output written, cut at `TEXT_LIMIT_CHARACTERS`; `stream` is `stdout` or
-    `stderr`.
+    `stderr`. `error` is the errno that was answered in place of carrying the call out (0: it was carried out).
     """
 
     index: int
@@ -55,6 +66,7 @@ class Operation(Record, kw_only=True):
     size_bytes: int = 0
     stream: str = ""
     text: str = ""
+    error: int = 0
 
 
 class Address(Record, kw_only=True):
@@ -90,19 +102,34 @@ class Address(Record, kw_only=True):
 class CrashPoint(Record, kw_only=True):
     """Where one fault of a trial strikes: before the operation at `address`, or inside it.
 
-    With `tear_offset` (a file offset, multiple of 4096) the write at `address` is carried out up to that offset and no
-    further. `expected_phase` is the phase that the planner drew it for. In polled lives, `address` is only approximate.
+    With `tear_offset` (a file offset; a multiple of 4096 but for `torn_write` and `short_write`) the write at `address`
+    is carried out up to that offset and no further. `is_sticky`: an error is answered from there on until the life
+    ends, not once. `profile` is the file system whose rules of durability hold when the power goes, `variant` which of
+    the states (or which place of a flipped bit) it is. `expected_phase` is the phase that the planner drew it for. In
+    polled lives, `address` is only approximate.
     """
 
     address: Address
     expected_phase: Phase
     fault: FaultKind = FaultKind.KILL
     tear_offset: int | None = None
+    is_sticky: bool = False
+    profile: str = ""
+    variant: int = 0
 
     def __str__(self) -> str:
         """Return the crash point in words."""
         save, tick = self.address.save, self.address.tick
         context = f"in save {save}" if save else f"after {tick} {'step' if tick == 1 else 'steps'}"
         if self.tear_offset is None:
-            return f"{context}, before {self.address.operation}"
-        return f"{context}, inside {self.address.operation}, torn at byte {self.tear_offset:,}"
+            place = f"{context}, {'at' if self.fault.is_error else 'before'} {self.address.operation}"
+        else:
+            place = f"{context}, inside {self.address.operation}, torn at byte {self.tear_offset:,}"
+        lasting = " and from there on" if self.is_sticky else ""
+        return f"{place}{lasting}" if self.fault is FaultKind.KILL else f"{self.fault} {place}{lasting}{self._choice()}"
+
+    def _choice(self) -> str:
+        """Return which of several outcomes it is, in words."""
+        if self.fault is FaultKind.POWER_LOSS:
+            return f", state {self.variant}" + (f" of {self.profile}" if self.profile else "")
+        return f", damage {self.variant}" if self.fault is FaultKind.BIT_FLIP else ""

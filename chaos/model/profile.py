@@ -54,12 +54,15 @@ class PlannablePoint(Record, kw_only=True):
     """A crash point that both references reached: its address in a first life, phase, and position.
 
     `position` is the number of steps that the reference had completed there. `tears` are the file offsets, multiples of
-    4096, strictly inside the write (empty for other calls; at most 64 of them, spread evenly). `is_published` tells
-    that the save this point is in had been put in place before it.
+    4096, strictly inside the write (empty for other calls; at most 64 of them, spread evenly), `start` and `end` the
+    offsets between which both references wrote (0 for other calls). `is_published` tells that the save this point is in
+    had been put in place before it.
     """
 
     address: Address
     phase: Phase
     position: int
     tears: tuple[int, ...] = ()
+    start: int = 0
+    end: int = 0
     is_published: bool = False

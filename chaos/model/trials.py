@@ -6,8 +6,9 @@ from enum import StrEnum
 
 import msgspec
 
+from chaos.model.losses import Loss
 from chaos.model.observed import Acknowledgement, FileState, LifeRecord
-from chaos.model.operations import Address, CrashPoint, Phase
+from chaos.model.operations import Address, CrashPoint, FaultKind, Phase
 from chaos.model.profile import TargetProfile
 from chaos.model.record import SCHEMA, Record
 from chaos.model.target import Target
@@ -45,16 +46,24 @@ class Trial(Record, kw_only=True):
     hash_seed: int = 0
     state: str = ""
 
+    @property
+    def fault(self) -> FaultKind:
+        """Return the kind of its faults: a lineage has one kind."""
+        return self.crash_points[-1].fault if self.crash_points else FaultKind.KILL
+
 
 class Start(Record, kw_only=True):
     """A crash state of a recorded life, to be built: the one right before operation `index`, or torn inside it.
 
-    `recording` is the folder of the recording; `lives` are the lives until then, the last one as if killed there.
+    `recording` is the folder of the recording; `lives` are the lives until then, the last one as if killed there. With
+    `loss` the power went, and this is what it left. With `damage` (a number) a checkpoint is damaged at rest.
     """
 
     recording: str
     index: int
     tear_offset: int | None = None
+    loss: Loss | None = None
+    damage: int | None = None
     lives: tuple[LifeRecord, ...]
 
 
@@ -69,11 +78,15 @@ class FoundState(Record, kw_only=True):
     """A crash point of a recorded life, and the state that a kill there leaves, known by its `digest`.
 
     `index` and `tear_offset` are as in `Start`. `num_acknowledged`, `steps`, `first_step`, `last_step` and `saves` are
-    what the life had shown when it came there. `is_change`: the operation changes the folder.
+    what the life had shown when it came there. `is_change`: the operation changes the folder. `loss` and `variant` tell
+    the states of a loss of power, or of damage, apart.
     """
 
     index: int
     tear_offset: int | None = None
+    fault: FaultKind = FaultKind.KILL
+    variant: int = 0
+    loss: Loss | None = None
     digest: str
     address: Address
     phase: Phase

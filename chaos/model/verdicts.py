@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from chaos.model.operations import CrashPoint
+import msgspec
+
+from chaos.model.operations import CrashPoint, FaultKind
 from chaos.model.record import Record
 
 
@@ -28,9 +30,11 @@ class CheckName(StrEnum):
 
     NO_VALID_CHECKPOINT = "no_valid_checkpoint"
     ACKNOWLEDGED_LOST = "acknowledged_lost"
+    FAILED_SAVE_IGNORED = "failed_save_ignored"
     RESUME_CRASHED = "resume_crashed"
     RESUME_HUNG = "resume_hung"
     LOST_WORK = "lost_work"
+    CORRUPTION_ACCEPTED = "corruption_accepted"
     DID_NOT_FINISH = "did_not_finish"
     SILENT_DIVERGENCE = "silent_divergence"
     SAVING_CHANGES_TRAINING = "saving_changes_training"
@@ -87,8 +91,12 @@ class Verdict(StrEnum):
 
 
 class Expect(Record, kw_only=True):
-    """What a scenario expects: a verdict, and of a failure at least one of `findings` and none outside both lists."""
+    """What a scenario expects: a verdict, and of a failure at least one of `findings` and none outside both lists.
+
+    `verdict` is that of all together; `verdicts` are those of single kinds of fault, where they are to be told apart.
+    """
 
     verdict: Verdict = Verdict.PASS
+    verdicts: dict[FaultKind, Verdict] = msgspec.field(default_factory=dict)
     findings: tuple[CheckName, ...] = ()
     allow: tuple[CheckName, ...] = ()

@@ -142,9 +142,13 @@ class Attributed(Changed, kw_only=True, tag="attributed", omit_defaults=True):
 
 
 class Synced(Changed, kw_only=True, tag="synced", omit_defaults=True):
-    """A node, or everything (None), was made durable, as far as `call` does that; a kill does not ask for it."""
+    """A node, or everything (None), was made durable, as far as `call` does that; a kill does not ask for it.
+
+    `has_failed`: the call ended with an error, after which the kernel takes what it could not write for clean.
+    """
 
     node: int | None = None
+    has_failed: bool = False
 
 
 Change = Made | Wrote | Resized | Allocated | Zeroed | Linked | Unlinked | Renamed | Stamped | Attributed | Synced

@@ -6,6 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from chaos.states.changes import Allocated, Resized, Wrote, Zeroed
 from chaos.states.content import Content, Piece
 from chaos.states.pages import Pages
 
@@ -39,6 +40,25 @@ class Extents:
     def __iter__(self) -> Iterator[Extent]:
         """Go through the extents in order."""
         return iter(self._extents)
+
+    def apply(self, change: Wrote | Resized | Allocated | Zeroed, *, start: int = 0, end: int | None = None) -> None:
+        """Do what a change of bytes or length tells; of written bytes only those from offset `start` to `end`."""
+        match change:
+            case Wrote():
+                self.write(change.offset, change.pieces, start, change.end if end is None else end)
+            case Zeroed():
+                self.zero(change.offset, change.offset + change.length_bytes)
+                self.resize(change.size_bytes)
+            case _:
+                self.resize(change.size_bytes)
+
+    def take(self, other: Extents, start: int, end: int) -> None:
+        """Take over the bytes of another file from `start` to `end`; the length grows as far as there are any."""
+        self._clear(start, end)
+        for extent in other:
+            first, last = max(extent.start, start), min(extent.end, end)
+            if first < last:
+                self._put(Extent(first, last, extent.digest, extent.skip + first - extent.start))
 
     def write(self, offset: int, pieces: Iterable[Piece], start: int, end: int) -> None:
         """Put `pieces` at `offset`, but no more of them than lies from `start` to `end`."""

@@ -82,6 +82,8 @@ class FolderRecorder:
             try:
                 if result >= 0:
                     self._write_down(pending, result, fd)
+                elif pending.call.name in _SYNCS:
+                    self._book.emit(Synced(node=self._book.of_descriptor(pending.fd), has_failed=True))
                 if pending.call.effect is Effect.DATA:
                     self._book.stamp_again(pending.fd)  # some that fail, or move no byte, set the time all the same
             except _UNLIKE_THE_BOOK:

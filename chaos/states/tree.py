@@ -207,14 +207,7 @@ class Tree:
     def _apply_content(self, change: Wrote | Resized | Allocated | Zeroed, start: int, end: int | None) -> None:
         """Change the bytes of a file."""
         node = self.node(change.node)
-        match change:
-            case Wrote():
-                node.extents.write(change.offset, change.pieces, start, change.end if end is None else end)
-            case Zeroed():
-                node.extents.zero(change.offset, change.offset + change.length_bytes)
-                node.extents.resize(change.size_bytes)
-            case _:
-                node.extents.resize(change.size_bytes)
+        node.extents.apply(change, start=start, end=end)
         self._touch(node)
         self._soil(node)
 
@@ -240,6 +233,21 @@ class Tree:
             else:
                 self._abandon(replaced)
         self._attach(change.new_parent, change.new_name, moved.number)
+
+    def put_name(self, parent: int, name: str, number: int | None) -> None:
+        """Let a name lead to a node, or to nothing (None), whatever it led to; nothing below a node is taken apart."""
+        if self.node(parent).entries.get(name) != number:
+            if name in self.node(parent).entries:
+                self._detach(parent, name)
+            if number is not None:
+                self._attach(parent, name, number)
+
+    def put_bytes(self, number: int, extents: Extents) -> None:
+        """Let a file have these bytes."""
+        node = self.node(number)
+        node.extents = extents
+        self._touch(node)
+        self._soil(node)
 
     def _attach(self, parent: int, name: str, number: int) -> None:
         """Give a node a name."""

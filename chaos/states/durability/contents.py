@@ -1,0 +1,447 @@
+"""The bytes of a file that a loss of power may leave: any set of its pages, and a length in between.
+
+What was synced is there. Of what was written since, each page may be as it was at any moment since (a page is written
+out whenever the kernel likes), and the length may be any that the file had or grew through. A cut, or a range made
+zeros, is a change of metadata: what the rules of names keep or lose. Source: delayed allocation and writeback as
+described in Documentation/filesystems/ext4 and measured: 0 bytes, a part, and full lengths with zeros were all seen.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import xxhash
+
+from chaos.model import PAGE_BYTES
+from chaos.states.changes import Allocated, Resized, Wrote, Zeroed
+from chaos.states.content import Content
+from chaos.states.extents import Extents
+
+Lanes = npt.NDArray[np.uint64]
+Positions = npt.NDArray[np.int64]
+_CACHED: Final = 12
+_ZEROS: Final = bytes(PAGE_BYTES)
+_NO_LANES: Final = bytes(16)
+_STRIPES: Final = 8
+
+
+ContentChange = Wrote | Resized | Allocated | Zeroed
+
+
+def touched(change: ContentChange, old_size: int) -> tuple[int, int]:
+    """Return the file offsets between which a change may alter bytes."""
+    match change:
+        case Wrote():
+            return change.offset, change.end
+        case Zeroed():
+            return change.offset, change.offset + change.length_bytes
+        case Resized() if change.size_bytes < old_size:
+            return change.size_bytes, old_size
+        case _:
+            return 0, 0
+
+
+def num_pages(size_bytes: int) -> int:
+    """Return how many pages a length takes."""
+    return -(-size_bytes // PAGE_BYTES)
+
+
+def page_lanes(number: int, page: bytes) -> bytes:
+    """Return the digest of one page, seeded with its number; a page of zeros counts nothing."""
+    page = page.ljust(PAGE_BYTES, b"\0")
+    return _NO_LANES if page == _ZEROS else xxhash.xxh3_128_digest(page, number)
+
+
+def lanes_of(data: bytes, first: int = 0) -> Lanes:
+    """Return the digests of the pages in `data`, which begins with page `first`, as two lanes of 64 bits each."""
+    pages = (data[start : start + PAGE_BYTES] for start in range(0, len(data), PAGE_BYTES))
+    joined = b"".join(page_lanes(first + number, page) for number, page in enumerate(pages))
+    return np.frombuffer(joined, np.uint64).reshape(-1, 2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContentEvent:
+    """A change of a file's bytes or length; `lanes` are the digests of its pages, from page `first`, after it."""
+
+    position: int
+    change: ContentChange
+    is_metadata: bool
+    first: int
+    lanes: Lanes
+    size_bytes: int
+
+    @property
+    def end(self) -> int:
+        """Return the page after the last one that it touched."""
+        return self.first + len(self.lanes)
+
+
+Run = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One outcome for a file: its length, and of which moments its pages are: (first page, end, position)."""
+
+    size_bytes: int
+    runs: tuple[Run, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class FileLog:
+    """What happened to the bytes of one file, whatever the rules: its state after change `start`, and changes since."""
+
+    node: int
+    start: int
+    content: Content
+    before: Extents = field(default_factory=Extents)
+    base: Lanes = field(default_factory=lambda: np.zeros((0, 2), np.uint64))
+    events: list[ContentEvent] = field(default_factory=list)
+    _sums: OrderedDict[int, Lanes] = field(default_factory=OrderedDict)
+
+    @classmethod
+    def of(cls, node: int, start: int, extents: Extents, content: Content) -> FileLog:
+        """Begin with a file as it is, after change `start`."""
+        data = extents.read(0, extents.size, content)
+        return cls(node=node, start=start, content=content, before=extents.copy(), base=lanes_of(data))
+
+    def add(self, position: int, change: ContentChange, old_size: int, extents: Extents) -> None:
+        """Take a change; `extents` is the file after it, `old_size` its length before."""
+        start, end = touched(change, old_size)
+        first, last = start // PAGE_BYTES, num_pages(end)
+        data = extents.read(first * PAGE_BYTES, last * PAGE_BYTES, self.content)
+        event = ContentEvent(
+            position=position,
+            change=change,
+            is_metadata=not isinstance(change, Wrote),
+            first=first,
+            lanes=lanes_of(data, first),
+            size_bytes=extents.size,
+        )
+        self.events.append(event)
+
+    def extents_at(self, position: int) -> Extents:
+        """Return the bytes after the changes up to a position."""
+        extents = self.before.copy()
+        for event in self.events:
+            if event.position > position:
+                break
+            extents.apply(event.change)
+        return extents
+
+    @property
+    def last(self) -> int:
+        """Return the position of the newest change."""
+        return self.events[-1].position if self.events else self.start
+
+    def size_at(self, position: int) -> int:
+        """Return the length after the changes up to a position."""
+        number = bisect_left(self.events, position + 1, key=lambda event: event.position)
+        return self.events[number - 1].size_bytes if number else self.before.size
+
+    def most_pages(self) -> int:
+        """Return the number of pages that the file ever had."""
+        return max([len(self.base), num_pages(self.before.size), *(num_pages(e.size_bytes) for e in self.events)])
+
+    def lanes_at(self, position: int) -> Lanes:
+        """Return the digests of all pages after the changes up to a position."""
+        lanes = np.zeros((max([self.most_pages(), *(e.end for e in self.events)], default=0), 2), np.uint64)
+        lanes[: len(self.base)] = self.base
+        for event in self.events:
+            if event.position > position:
+                break
+            lanes[event.first : event.end] = event.lanes
+        return lanes
+
+    def sums_at(self, position: int) -> Lanes:
+        """Return the running sums of `lanes_at`: entry n is the sum of the first n pages."""
+        known = self._sums.get(position)
+        if known is None or len(known) <= self.most_pages():
+            lanes = self.lanes_at(position)
+            known = np.zeros((len(lanes) + 1, 2), np.uint64)
+            np.cumsum(lanes, axis=0, dtype=np.uint64, out=known[1:])
+            self._sums[position] = known
+            if len(self._sums) > _CACHED:
+                self._sums.popitem(last=False)
+        return known
+
+    def digest(self, choice: Choice) -> bytes:
+        """Return a digest of the length and bytes of an outcome: equal ones have equal digests."""
+        tail = self._tail(choice)
+        whole = num_pages(choice.size_bytes) if tail is None else choice.size_bytes // PAGE_BYTES
+        total = np.zeros(2, np.uint64)
+        for first, end, position in choice.runs:
+            sums = self.sums_at(position)
+            stop = min(end, whole)
+            if first < stop:
+                total += sums[min(stop, len(sums) - 1)] - sums[min(first, len(sums) - 1)]
+        if tail is not None:
+            total += np.frombuffer(page_lanes(whole, tail), np.uint64)
+        return choice.size_bytes.to_bytes(8, "little") + total.tobytes()
+
+    def _tail(self, choice: Choice) -> bytes | None:
+        """Return the bytes of the last page where the length cuts it shorter than it was (None: it does not)."""
+        page = choice.size_bytes // PAGE_BYTES
+        position = next((run[2] for run in choice.runs if run[0] <= page < run[1]), None)
+        if choice.size_bytes % PAGE_BYTES == 0 or position is None or self.size_at(position) <= choice.size_bytes:
+            return None
+        return self.extents_at(position).read(page * PAGE_BYTES, choice.size_bytes, self.content)
+
+
+@dataclass(slots=True, kw_only=True)
+class Floor:
+    """What of a file is durable by one file system's rules.
+
+    `pages` holds for each page the position up to which it is durable; `size` the same for the length. `spoilt` are
+    the pages whose writing failed in an fsync: the kernel takes them for clean, so that a later fsync that succeeds
+    proves nothing for them, unless they were written again.
+    """
+
+    log: FileLog
+    pages: Positions = field(default_factory=lambda: np.zeros(0, np.int64))
+    spoilt: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
+    size: int = field(init=False)
+    _seen: int = 0
+
+    def __post_init__(self) -> None:
+        """Begin with all that was there before the log durable."""
+        self.size = self.log.start
+
+    def _grow(self) -> None:
+        """Make room for the pages that the file has; what was written again is not spoilt any more."""
+        wanted = self.log.most_pages()
+        if wanted > len(self.pages):
+            missing = wanted - len(self.pages)
+            self.pages = np.concatenate([self.pages, np.full(missing, self.log.start, np.int64)])
+            self.spoilt = np.concatenate([self.spoilt, np.zeros(missing, np.bool_)])
+        for event in self.log.events[self._seen :]:
+            self.spoilt[event.first : event.end] = False
+        self._seen = len(self.log.events)
+
+    def keep(self, position: int, first: int = 0, end: int | None = None) -> None:
+        """Take it that the file, or its pages from `first` to `end`, are durable as they are at a position."""
+        self._grow()
+        chosen = self.pages[first:end]
+        chosen[~self.spoilt[first:end]] = position
+        if end is None or self.log.size_at(position) <= end * PAGE_BYTES:
+            self.size = position
+
+    def spoil(self) -> None:
+        """Take it that an fsync has failed: what was not durable by then counts as clean, and may never be written."""
+        self._grow()
+        for event in self.log.events:
+            span = slice(event.first, event.end)
+            self.spoilt[span] |= self.pages[span] < event.position
+
+    @property
+    def is_settled(self) -> bool:
+        """Tell whether nothing of the file can come out otherwise."""
+        self._grow()
+        return bool(self.size >= self.log.last and (self.pages >= self.log.last).all())
+
+    # --- what may be left -----------------------------------------------------------------------------
+
+    def outcomes(self, limit: int | None) -> Outcomes:
+        """Return what may be left where the file's changes of metadata after position `limit` are lost (None: none)."""
+        self._grow()
+        lost = [e.position for e in self.log.events if e.is_metadata and limit is not None and e.position > limit]
+        # What the file itself was synced with is there, whatever the order of names says.
+        end = min((position for position in lost if position > self.size), default=self.log.last + 1)
+        return Outcomes(self, end)
+
+    def limits(self) -> list[int]:
+        """Return the positions up to which changes of metadata may have come to the disk, where they are free."""
+        free = [event.position for event in self.log.events if event.is_metadata and event.position > self.size]
+        return [self.size, *free]
+
+
+class Outcomes:
+    """What may be left of one file, with its changes from position `end` on lost."""
+
+    def __init__(self, floor: Floor, end: int) -> None:
+        """Work out from when on each page and the length are open."""
+        self._log = floor.log
+        self._events = [event for event in floor.log.events if event.position < end]
+        self._last = self._events[-1].position if self._events else floor.log.start
+        self._oldest_lanes: Lanes | None = None
+        self._from = floor.pages.copy()
+        self._size_from = floor.size
+        for event in self._events:
+            if event.is_metadata:
+                span = slice(event.first, event.end)
+                self._from[span] = np.maximum(self._from[span], event.position)
+                self._size_from = max(self._size_from, event.position)
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether there is more than one."""
+        return bool(self._open_pages()) or any(event.position > self._size_from for event in self._events)
+
+    def _open_pages(self) -> list[int]:
+        """Return the pages that were written since they were durable."""
+        is_open = np.zeros(len(self._from), np.bool_)
+        for event in self._events:
+            span = slice(event.first, event.end)
+            is_open[span] |= self._from[span] < event.position
+        return [int(page) for page in np.flatnonzero(is_open)]
+
+    def _versions(self, page: int) -> list[int]:
+        """Return the positions whose bytes a page may have, the durable ones first, each bytes once."""
+        start = int(self._from[page])
+        versions = {self._floor_lanes()[page].tobytes(): start}
+        for event in self._events:
+            if event.position > start and event.first <= page < event.end:
+                versions.setdefault(event.lanes[page - event.first].tobytes(), event.position)
+        return list(versions.values())
+
+    def _sizes(self, limit: int | None = None) -> list[int]:
+        """Return the lengths that may be left: the durable one first, then the newest, then those between."""
+        first = self._log.size_at(self._size_from)
+        sizes = [first, *(e.size_bytes for e in self._events if e.position > self._size_from)]
+        between = range((first // PAGE_BYTES + 1) * PAGE_BYTES, max(sizes), PAGE_BYTES)
+        ordered = dict.fromkeys([first, sizes[-1], *sizes, *itertools.islice(between, limit)])
+        return list(ordered)
+
+    # --- enumerated -------------------------------------------------------------------------------------
+
+    def count(self) -> int:
+        """Return how many outcomes there are, those of equal bytes once for each way to come about."""
+        ways = np.ones(len(self._from), np.int64)
+        for event in self._events:
+            span = slice(event.first, event.end)
+            ways[span] += self._from[span] < event.position
+        products = list(itertools.accumulate((int(number) for number in ways), operator.mul, initial=1))
+        return sum(products[min(num_pages(size), len(ways))] for size in self._sizes())
+
+    def everything(self) -> Choice:
+        """Return the outcome in which nothing is lost but what `end` says."""
+        return Choice(self._log.size_at(self._last), ((0, len(self._from), self._last),))
+
+    def corners(self) -> list[Choice]:
+        """Return the outcomes that hurt, the one with everything first.
+
+        Nothing of what was written since; the full length without its bytes; the first half alone, with and without
+        the length; the second half alone; all but the first page, all but the last; every other stripe; what there was
+        at moments in between.
+        """
+        oldest, newest = self._oldest(), [(0, len(self._from), self._last)]
+        durable, full = self._log.size_at(self._size_from), self._log.size_at(self._last)
+        pages = num_pages(full)
+        half = max(pages // 2, 1)
+        chosen = [
+            self.everything(),
+            Choice(durable, tuple(oldest)),
+            Choice(full, tuple(oldest)),
+            Choice(full, _joined(newest, oldest, half)),
+        ]
+        if durable < half * PAGE_BYTES < full:
+            chosen.append(Choice(half * PAGE_BYTES, tuple(newest)))
+        chosen.append(Choice(full, _joined(oldest, newest, half)))
+        chosen.append(Choice(full, _joined(oldest, newest, 1)))
+        chosen.append(Choice(full, _joined(newest, oldest, max(pages - 1, 0))))
+        chosen.append(Choice(full, self._striped(oldest, newest, pages)))
+        later = [
+            event
+            for event in self._events[:-1]
+            if event.position > max(self._size_from, int(self._from.min(initial=0)))
+        ]
+        for event in dict.fromkeys(later[index] for index in (len(later) // 4, len(later) // 2, -1) if later):
+            chosen.append(Choice(event.size_bytes, tuple(self._clamped(event.position))))
+        return chosen
+
+    def _oldest(self) -> list[Run]:
+        """Return the runs of the durable bytes."""
+        return _runs([int(position) for position in self._from])
+
+    def _clamped(self, position: int) -> list[Run]:
+        """Return the runs of the bytes at a moment, but never older than what is durable."""
+        return _runs([max(int(start), position) for start in self._from])
+
+    def _striped(self, oldest: list[Run], newest: list[Run], pages: int) -> tuple[Run, ...]:
+        """Return runs that change between old and new a few times."""
+        width = max(pages // _STRIPES, 1)
+        runs: list[Run] = []
+        for number, start in enumerate(range(0, len(self._from), width)):
+            runs += _part(newest if number % 2 else oldest, start, min(start + width, len(self._from)))
+        return tuple(runs)
+
+    def all(self) -> Iterator[Choice]:
+        """Yield every outcome, the corners first, some more than once."""
+        yield from self.corners()
+        open_pages = set(self._open_pages())
+        for size in self._sizes():
+            pages = range(num_pages(size))
+            options = [self._versions(p) if p in open_pages else [int(self._from[p])] for p in pages]
+            for versions in itertools.product(*options):
+                yield Choice(size, tuple(_runs(list(versions))))
+
+    # --- asked ------------------------------------------------------------------------------------------
+
+    def allow(self, data: bytes) -> bool:
+        """Tell whether a file with these bytes may be left."""
+        size = len(data)
+        if not self._is_size(size):
+            return False
+        seen = lanes_of(data)
+        whole = size // PAGE_BYTES
+        fits = (self._floor_lanes()[:whole] == seen[:whole]).all(axis=1)
+        for event in self._events:
+            span = slice(event.first, min(event.end, whole))
+            width = span.stop - span.start
+            if width > 0:
+                is_same = (event.lanes[:width] == seen[span]).all(axis=1)
+                fits[span] |= is_same & (self._from[span] < event.position)
+        return bool(fits.all()) and (whole * PAGE_BYTES == size or self._allows_tail(whole, data[whole * PAGE_BYTES :]))
+
+    def _is_size(self, size: int) -> bool:
+        """Tell whether a length may be left."""
+        first = self._log.size_at(self._size_from)
+        later = [event.size_bytes for event in self._events if event.position > self._size_from]
+        return size in {first, *later} or (size % PAGE_BYTES == 0 and first < size <= max([first, *later]))
+
+    def _floor_lanes(self) -> Lanes:
+        """Return the digests of the durable pages."""
+        if self._oldest_lanes is None:
+            lanes = np.zeros((len(self._from), 2), np.uint64)
+            for position in {position for _, _, position in self._oldest()}:
+                mine = self._from == position
+                lanes[mine] = self._log.lanes_at(position)[: len(lanes)][mine]
+            self._oldest_lanes = lanes
+        return self._oldest_lanes
+
+    def _allows_tail(self, page: int, tail: bytes) -> bool:
+        """Tell whether the last page, cut by the length, may hold these bytes."""
+        start, end = page * PAGE_BYTES, page * PAGE_BYTES + len(tail)
+        versions = self._versions(page) if page < len(self._from) else []
+        return any(self._log.extents_at(p).read(start, end, self._log.content) == tail for p in versions)
+
+
+def _runs(positions: list[int]) -> list[Run]:
+    """Return the runs of pages with equal positions."""
+    runs: list[Run] = []
+    for page, position in enumerate(positions):
+        if runs and runs[-1][2] == position:
+            runs[-1] = (runs[-1][0], page + 1, position)
+        else:
+            runs.append((page, page + 1, position))
+    return runs
+
+
+def _part(runs: list[Run], start: int, end: int) -> list[Run]:
+    """Return the part of runs from one page to another."""
+    cut = ((max(first, start), min(stop, end), position) for first, stop, position in runs)
+    return [run for run in cut if run[0] < run[1]]
+
+
+def _joined(left: list[Run], right: list[Run], page: int) -> tuple[Run, ...]:
+    """Return the runs of one up to a page, and of another from there on."""
+    end = max([page, *(stop for _, stop, _ in right)])
+    return (*_part(left, 0, page), *_part(right, page, end))
