@@ -9,29 +9,43 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-
-import xxhash
+from dataclasses import dataclass, replace
 
 from chaos.errors import InconclusiveError
 from chaos.model import PAGE_BYTES, FileSystem, Loss, SurvivingBytes, SurvivingFile, SurvivingName
-from chaos.states.changes import ROOT, NodeKind
-from chaos.states.durability.contents import Choice, Outcomes
+from chaos.states.durability.contents import Outcomes
 from chaos.states.durability.history import History, View
-from chaos.states.durability.names import Cells, NameState
+from chaos.states.durability.names import NameState
+from chaos.states.durability.reaching import Reach
+from chaos.states.durability.written import Choice
 from chaos.states.recording import Recording
-from chaos.states.tree import Tree
 
 _DRAWN_FROM = 256
+_GONE_THROUGH = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """One state: a digest of all that can be seen, and the loss that leaves it."""
+    """One state: a digest of all that can be seen, the loss that leaves it, and what it leaves.
+
+    `paths` leads from every path to its node, `contents` from nodes to the digests of files that can come out in more
+    than one way.
+    """
 
     digest: str
     loss: Loss
+    paths: Mapping[str, int]
+    contents: Mapping[int, bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Losses:
+    """The states at one point; `is_cut`: the model allows more than these."""
+
+    found: tuple[Found, ...]
+    is_cut: bool
 
 
 def enumerate_losses(
@@ -43,7 +57,7 @@ def enumerate_losses(
     """
     history = History(recording, file_systems)
     history.advance(index)
-    for found in losses_at(history, limit):
+    for found in losses_at(history, limit).found:
         yield found.loss
 
 
@@ -60,18 +74,21 @@ def size_of_set(recording: Recording, index: int, file_system: FileSystem) -> in
     return size_at(history, file_system)
 
 
-def losses_at(history: History, limit: int | None) -> list[Found]:
-    """Return the states at the point that a history has come to, each once, with the file systems it can be on."""
+def losses_at(history: History, limit: int | None) -> Losses:
+    """Return the states at the point that a history has come to, each once, with the file systems it can be on.
+
+    With a `limit`, files of which too much is open to go through it all are held to the outcomes that hurt.
+    """
     found: dict[str, Found] = {}
+    is_cut = False
     for file_system, view in history.views.items():
-        for item in itertools.islice(_distinct(history, file_system, view), limit):
+        distinct = _Distinct(history, file_system, view, is_bounded=limit is not None)
+        for item in itertools.islice(distinct, limit):
             known = found.get(item.digest)
-            if known is None:
-                found[item.digest] = item
-            else:
-                profiles = (*known.loss.profiles, file_system)
-                found[item.digest] = Found(digest=item.digest, loss=_with_profiles(known.loss, profiles))
-    return list(found.values())
+            profiles = (*(known.loss.profiles if known is not None else ()), file_system)
+            found[item.digest] = replace(known or item, loss=_with_profiles((known or item).loss, profiles))
+        is_cut |= distinct.is_cut or (limit is not None and next(distinct, None) is not None)
+    return Losses(found=tuple(found.values()), is_cut=is_cut)
 
 
 def size_at(history: History, file_system: FileSystem) -> int:
@@ -79,7 +96,7 @@ def size_at(history: History, file_system: FileSystem) -> int:
     view = history.views[file_system]
     total = 0
     for state in _counted(view):
-        reach = _Reach(history.tree, state.cells)
+        reach = Reach(history.tree, state.cells)
         files = (_choices(view, number, state) for number in reach.files if number in view.floors)
         total += math.prod(sum(outcome.count() for outcome in outcomes) for outcomes in files)
     return total
@@ -101,38 +118,68 @@ def _with_profiles(loss: Loss, profiles: tuple[FileSystem, ...]) -> Loss:
     return Loss(profiles=profiles, names=loss.names, files=loss.files, not_durable=loss.not_durable)
 
 
-def _distinct(history: History, file_system: FileSystem, view: View) -> Iterator[Found]:
-    """Yield the states by the rules of one file system, each once."""
-    seen = set()
-    turns = [_of_names(history, file_system, view, state) for state in view.names.states()]
-    while turns:
-        for turn in list(turns):
+class _Distinct:
+    """The states by the rules of one file system, each once; `is_cut`: not all were gone through."""
+
+    def __init__(self, history: History, file_system: FileSystem, view: View, *, is_bounded: bool) -> None:
+        """Let the outcomes of names take turns."""
+        self.is_cut = False
+        self._history = history
+        self._file_system = file_system
+        self._view = view
+        self._is_bounded = is_bounded
+        self._seen: set[str] = set()
+        self._turns = deque(self._of_names(state) for state in view.names.states())
+
+    def __iter__(self) -> Iterator[Found]:
+        """Return itself."""
+        return self
+
+    def __next__(self) -> Found:
+        """Return the next state that was not seen before."""
+        while self._turns:
+            turn = self._turns.popleft()
             found = next(turn, None)
             if found is None:
-                turns.remove(turn)
-            elif found.digest not in seen:
-                seen.add(found.digest)
-                yield found
+                continue
+            self._turns.append(turn)
+            if found.digest not in self._seen:
+                self._seen.add(found.digest)
+                return found
+        raise StopIteration
 
+    def _of_names(self, state: NameState) -> Iterator[Found]:
+        """Yield the states with one outcome of the names, some more than once."""
+        history, view = self._history, self._view
+        reach = Reach(history.tree, state.cells)
+        chosen: dict[int, Choice] = {}
+        open_files: dict[int, list[Outcomes]] = {}
+        for number in reach.files:
+            if number in view.floors:
+                outcomes = _choices(view, number, state)
+                if len(outcomes) > 1 or outcomes[0].is_open:
+                    open_files[number] = outcomes
+                else:
+                    chosen[number] = outcomes[0].everything()
+        names = tuple(SurvivingName(parent=p, name=n, node=node) for (p, n), node in sorted(state.cells.items()))
+        for combination in self._combinations(open_files):
+            choices = chosen | combination
+            contents = {number: history.files[number].digest(choice) for number, choice in choices.items()}
+            files = tuple(_surviving(number, choice) for number, choice in sorted(choices.items()))
+            loss = Loss(profiles=(self._file_system,), names=names, files=files)
+            yield Found(digest=reach.digest(contents), loss=loss, paths=reach.paths, contents=contents)
 
-def _of_names(history: History, file_system: FileSystem, view: View, state: NameState) -> Iterator[Found]:
-    """Yield the states with one outcome of the names, some more than once."""
-    reach = _Reach(history.tree, state.cells)
-    chosen: dict[int, Choice] = {}
-    open_files: dict[int, list[Outcomes]] = {}
-    for number in reach.files:
-        if number in view.floors:
-            outcomes = _choices(view, number, state)
-            if len(outcomes) > 1 or outcomes[0].is_open:
-                open_files[number] = outcomes
-            else:
-                chosen[number] = outcomes[0].everything()
-    names = tuple(SurvivingName(parent=p, name=n, node=node) for (p, n), node in sorted(state.cells.items()))
-    for combination in _combinations(open_files):
-        choices = chosen | combination
-        digest = reach.digest({number: history.files[number].digest(choice) for number, choice in choices.items()})
-        files = tuple(_surviving(number, choice) for number, choice in sorted(choices.items()))
-        yield Found(digest=digest, loss=Loss(profiles=(file_system,), names=names, files=files))
+    def _combinations(self, files: Mapping[int, list[Outcomes]]) -> Iterator[dict[int, Choice]]:
+        """Yield one choice for each open file, in the order that the head of this file tells."""
+        yield from _corners(files)
+        if not files:
+            return
+        if self._is_bounded and any(
+            outcome.count() > _GONE_THROUGH for several in files.values() for outcome in several
+        ):
+            self.is_cut = True
+        else:
+            yield from _product(files)
 
 
 def _choices(view: View, number: int, state: NameState) -> list[Outcomes]:
@@ -142,8 +189,8 @@ def _choices(view: View, number: int, state: NameState) -> list[Outcomes]:
     return [floor.outcomes(limit) for limit in limits]
 
 
-def _combinations(files: Mapping[int, list[Outcomes]]) -> Iterator[dict[int, Choice]]:
-    """Yield one choice for each open file, in the order that the head of this file tells."""
+def _corners(files: Mapping[int, list[Outcomes]]) -> Iterator[dict[int, Choice]]:
+    """Yield the choices that hurt: all files in the same way, then one in another way than the others."""
     corners = {number: [c for outcome in outcomes for c in outcome.corners()] for number, outcomes in files.items()}
     most = max((len(choices) for choices in corners.values()), default=1)
     for kind in range(most):
@@ -155,13 +202,10 @@ def _combinations(files: Mapping[int, list[Outcomes]]) -> Iterator[dict[int, Cho
                 yield {other: choices[min(1, len(choices) - 1)] for other, choices in corners.items()} | {
                     number: corners[number][kind]
                 }
-    yield from _product(files)
 
 
 def _product(files: Mapping[int, list[Outcomes]]) -> Iterator[dict[int, Choice]]:
     """Yield every choice for each open file, without holding more than one of them in memory at a time."""
-    if not files:
-        return
     (number, outcomes), *others = files.items()
     for choice in itertools.chain.from_iterable(outcome.all() for outcome in outcomes):
         if not others:
@@ -179,42 +223,3 @@ def _surviving(number: int, choice: Choice) -> SurvivingFile:
         if start < stop:
             ranges.append(SurvivingBytes(start=start, end=stop, position=position))
     return SurvivingFile(node=number, size_bytes=choice.size_bytes, ranges=tuple(ranges))
-
-
-class _Reach:
-    """What can be seen of a folder whose cells are as given: every path, and the files behind them."""
-
-    def __init__(self, tree: Tree, cells: Cells) -> None:
-        """Walk through the folder once; a folder under two names is seen under the first alone."""
-        self._tree = tree
-        self._paths: list[tuple[str, int]] = []
-        self._entries: dict[int, dict[str, int]] = {}
-        for (parent, name), node in cells.items():
-            entries = self._entries.setdefault(parent, dict(tree.node(parent).entries))
-            entries.pop(name, None)
-            if node is not None:
-                entries[name] = node
-        self._walk(ROOT, "", {ROOT})
-        kinds = tree.nodes
-        self.files = tuple(dict.fromkeys(n for _, n in self._paths if kinds[n].kind is NodeKind.FILE))
-
-    def _walk(self, folder: int, base: str, seen: set[int]) -> None:
-        """List a folder and all below it."""
-        for name, number in sorted(self._entries.get(folder, self._tree.node(folder).entries).items()):
-            is_folder = self._tree.node(number).kind is NodeKind.FOLDER
-            if is_folder and number in seen:
-                continue
-            self._paths.append((base + name, number))
-            if is_folder:
-                seen.add(number)
-                self._walk(number, f"{base}{name}/", seen)
-
-    def digest(self, files: Mapping[int, bytes]) -> str:
-        """Return a digest of all that can be seen, with digests for the files that are not as they were."""
-        digest = xxhash.xxh3_128()
-        for path, number in self._paths:
-            node = self._tree.nodes[number]
-            digest.update(f"{path}\0{node.kind}\0{node.text}\0{number if len(node.names) > 1 else ''}\0".encode())
-            if node.kind is NodeKind.FILE:
-                digest.update(files.get(number) or node.extents.digest(self._tree.content))
-        return digest.hexdigest()

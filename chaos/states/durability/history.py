@@ -25,9 +25,10 @@ from chaos.states.changes import (
     Wrote,
     Zeroed,
 )
-from chaos.states.durability.contents import FileLog, Floor, num_pages
+from chaos.states.durability.contents import Floor
 from chaos.states.durability.names import NOTHING_AFTER, Cell, NameChange, Names
 from chaos.states.durability.rules import EVERYTHING, NO_PROMISE, PROMISES, RULES, Promise, Rules
+from chaos.states.durability.written import FileLog, num_pages
 from chaos.states.log import StateAt
 from chaos.states.recording import Recording
 from chaos.states.tree import Node, Tree
@@ -47,8 +48,9 @@ class View:
 class History:
     """A recording, followed up to right before an operation.
 
-    `tree` is the folder as a process saw it there. `files` holds what happened to each file that was touched. Use
-    `advance` to go on; a recording is gone through once.
+    `tree` is the folder as a process saw it there. `files` holds what happened to each file that was touched,
+    `published` the operation that gave a cell what it holds, `written_as` the name that a file had when it was written
+    last. Use `advance` to go on; a recording is gone through once.
     """
 
     def __init__(self, recording: Recording, file_systems: Iterable[FileSystem]) -> None:
@@ -56,6 +58,8 @@ class History:
         self.recording = recording
         self.tree: Tree = recording.tree_at(StateAt(index=0))
         self.files: dict[int, FileLog] = {}
+        self.published: dict[Cell, int] = {}
+        self.written_as: dict[int, str] = {}
         self.views = {name: View(rules=RULES[name], names=Names(order=RULES[name].name_order)) for name in file_systems}
         self._done = sum(change.index < 0 for change in recording.changes)
         self._begun: Wrote | None = None
@@ -82,10 +86,11 @@ class History:
     def _begin(self, index: int) -> None:
         """Let a write that is made durable as it goes, and that is operation `index`, be under way."""
         change = self.recording.changes[self._done] if self._done < len(self.recording.changes) else None
-        if isinstance(change, Wrote) and change.durability is not Durability.NONE:
-            if change.index == index and self._begun is None:
-                self._begun = change
-                self._take_content(self._done, change)
+        if not isinstance(change, Wrote) or change.durability is Durability.NONE:
+            return
+        if change.index == index and self._begun is None:
+            self._begun = change
+            self._take_content(self._done, change)
 
     def _take(self, position: int, change: Change) -> None:
         """Take one change: first what it does, then what it makes durable."""
@@ -97,6 +102,7 @@ class History:
         named = self._name_change(position, change)
         if named is not None:
             before = {cell: self._holds(cell) for cell, _ in named.cells}
+            self.published.update((cell, change.index) for cell in before)
             for view in self.views.values():
                 view.names.add(named, before)
         self.tree.apply(change)
@@ -111,6 +117,7 @@ class History:
         old_size = node.extents.size
         self.tree.apply(change)
         log.add(position, change, old_size, node.extents)
+        self.written_as[change.node] = next(iter(self.tree.paths(node)), "")
 
     def _file(self, number: int, position: int) -> FileLog:
         """Return the log of a file, from the state on that it is in before the change at a position."""
