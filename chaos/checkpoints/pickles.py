@@ -217,8 +217,8 @@ def load_next(stream: io.BytesIO, storages: StorageLookup | None = None) -> obje
         return InertUnpickler(stream, storages).load()
     except (DamagedError, UnjudgeableError):
         raise
-    except MemoryError:
-        raise
+    except MemoryError as error:  # a large one, or a damaged one that asks for a place far beyond its end
+        raise UnjudgeableError("its pickle asks for more memory than there is here") from error
     except RecursionError as error:
         raise UnjudgeableError("its pickle is nested too deeply to be read here") from error
     except Exception as error:

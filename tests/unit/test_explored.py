@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chaos.explored import doubts_about, outcomes_of, points_of, summarize
-from chaos.journal import Event, StatesFound, TrialFinished
+from chaos.journal import Event, ExplorationPlan, StatesFound, TrialFinished
 from chaos.model import (
     Acknowledgement,
     Address,
@@ -91,7 +91,7 @@ def test_each_point_is_judged_by_what_was_acknowledged_there() -> None:
 
 def test_points_and_states_are_counted_apart() -> None:
     """Eight points, seven states; by operation and file the points add up."""
-    result = summarize(points_of(journal(), "all"), (), journal(), depth=2, saves="all")
+    result = summarize(points_of(journal(), "all"), (), journal(), ExplorationPlan(depth=2, saves="all"))
     assert (result.points, result.points_judged, result.states_distinct, result.states_judged) == (8, 8, 7, 7)
     assert result.points_recorded == 8
     assert sum(count.points for count in result.by_operation) == 8
@@ -102,7 +102,7 @@ def test_points_and_states_are_counted_apart() -> None:
 def test_a_state_that_was_not_tried_is_a_doubt() -> None:
     """Its points are not judged, and the sentence says how many."""
     points = points_of(journal(without="new"), "all")
-    result = summarize(points, (), journal(without="new"), depth=1, saves="all")
+    result = summarize(points, (), journal(without="new"), ExplorationPlan(depth=1, saves="all"))
     assert (result.points_judged, result.states_judged) == (6, 6)
     assert doubts_about(points) == ["2 of 8 crash points were not judged, in saves 1, 2: give a larger --budget."]
 
@@ -121,7 +121,7 @@ def test_intervals_open_after_the_operation_before_and_close_with_the_one_after(
     lost = [violation(numbers[state.digest], state, CheckName.NO_VALID_CHECKPOINT) for state in bad]
     torn = next(state for state in STATES if state.digest == "torn")
     crashed = violation(numbers["torn"], torn, CheckName.RESUME_CRASHED)
-    result = summarize(points, (*lost, crashed), events, depth=1, saves="all")
+    result = summarize(points, (*lost, crashed), events, ExplorationPlan(depth=1, saves="all"))
     first, second = result.intervals
     assert (first.check, first.save, first.life, first.points) == (CheckName.NO_VALID_CHECKPOINT, 1, 1, 4)
     assert first.opens is not None

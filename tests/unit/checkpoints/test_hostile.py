@@ -20,7 +20,7 @@ from chaos.checkpoints.damage import DamagedError, UnjudgeableError
 from chaos.checkpoints.examine import examine
 from chaos.checkpoints.flatten import flatten
 from chaos.checkpoints.inert import Rebuilder, SealedType, Stub
-from chaos.checkpoints.pickles import InertUnpickler, load_pickle
+from chaos.checkpoints.pickles import InertUnpickler, InertUnpickler, load_pickle
 from chaos.checkpoints.process import Examiner
 
 
@@ -147,6 +147,17 @@ def test_any_bytes_are_a_structure_or_damage(data: bytes) -> None:
     except (DamagedError, UnjudgeableError):
         return
     assert b"." in data
+
+
+def test_a_pickle_that_asks_for_too_much_memory_cannot_be_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A flipped bit in a length or a place makes the unpickler ask for gigabytes."""
+
+    def give_up(_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(InertUnpickler, "load", give_up)
+    with pytest.raises(UnjudgeableError, match="memory"):
+        load_pickle(b"\x80\x02N.")
 
 
 @given(st.data())
