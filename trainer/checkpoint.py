@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 import torch
 
-from trainer.options import KEEPING_PREVIOUS, SYNCED, SaveWay, TrainerError
+from trainer.options import FOLDER_SYNCED, KEEPING_PREVIOUS, SYNCED, SaveWay, TrainerError
 
 # The content of a file: nested dicts and lists of tensors, numbers, strings, None: what `weights_only=True` restores.
 Payload: TypeAlias = dict[str, Any]
@@ -149,7 +149,7 @@ def _replace(sealed: Payload, path: Path, way: SaveWay) -> None:
     if way in KEEPING_PREVIOUS and path.exists():
         _give_second_name(path, previous_name(path))
     temporary.replace(path)
-    if way in SYNCED:
+    if way in FOLDER_SYNCED:
         sync_folder(path.parent)
 
 

@@ -27,13 +27,15 @@ class SaveWay(StrEnum):
 
     DURABLE = "durable"
     NO_FSYNC = "no-fsync"
+    NO_DIR_FSYNC = "no-dir-fsync"
     IN_PLACE = "in-place"
     HALF = "half"
     MINIMIND = "minimind"
 
 
-SYNCED = {SaveWay.DURABLE, SaveWay.HALF}  # file and folder are made durable before going on
-KEEPING_PREVIOUS = {SaveWay.DURABLE, SaveWay.NO_FSYNC, SaveWay.HALF}  # the file before the newest stays
+SYNCED = {SaveWay.DURABLE, SaveWay.HALF, SaveWay.NO_DIR_FSYNC}  # the file is made durable before it is renamed
+FOLDER_SYNCED = {SaveWay.DURABLE, SaveWay.HALF}  # the folder is made durable, and so the name, before going on
+KEEPING_PREVIOUS = {*SYNCED, SaveWay.NO_FSYNC}  # the file before the newest stays
 HALF_RESUME = {SaveWay.HALF, SaveWay.MINIMIND}  # the resume file's weights are rounded, so it cannot resume exactly
 
 

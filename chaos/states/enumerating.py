@@ -1,33 +1,37 @@
-"""Every crash point of a recorded life, with the state that a kill there leaves and what the life had shown by then."""
+"""Every crash point of a recorded life, by kinds of fault, with the state that is left there."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from chaos.address import Located, Locator
 from chaos.errors import HarnessError
-from chaos.model import Address, FoundState, Operation, OperationKind, Record, Target, TargetProfile
-from chaos.roles import FileNames, anywhere, compile_globs
+from chaos.model import (
+    Acknowledgement,
+    Enumeration,
+    FaultKind,
+    FoundState,
+    Operation,
+    Record,
+    Target,
+    TargetProfile,
+)
+from chaos.states.log import StateAt
+from chaos.states.losing import losses_of
+from chaos.states.places import Place, places_of, state_at
 from chaos.states.recording import Recording
 
-_FOUND: Final = "states.ndjson"
+FOUND: Final = "states.ndjson"
 
 
-class _Place(Record, kw_only=True):
-    """Where an operation is, and what a watcher has counted when it is struck there."""
+class Enumerated(Record, kw_only=True):
+    """What was enumerated in a recording; at `num_cut` points a loss may leave more states than were taken."""
 
-    located: Located
-    address: Address | None
-    num_acknowledged: int
-    steps: int
-    first_step: int | None
-    last_step: int | None
-    saves: int
+    states: tuple[FoundState, ...]
+    num_cut: int = 0
 
 
 def enumerate_states(
@@ -35,99 +39,78 @@ def enumerate_states(
     log: Sequence[Operation],
     target: Target,
     profile: TargetProfile,
+    enumeration: Enumeration,
     *,
     is_first_life: bool,
-    has_all_tears: bool = False,
-) -> Iterator[FoundState]:
-    """Yield the crash points of the life whose operations are `log`: before each of them, and inside writes.
+    acknowledgements: Sequence[Acknowledgement] = (),
+    before: Sequence[Acknowledgement] = (),
+) -> Enumerated:
+    """Return the crash points of the life whose operations are `log`, by kinds of fault.
 
-    Files that belong to no checkpoint are crash points here, too, unless the target's `ignore` names them: nobody knows
-    what a resume reads.
+    `acknowledgements` are the life's own, `before` those of the lives before it. Files that belong to no checkpoint are
+    crash points here, too, unless the target's `ignore` names them: nobody knows what a resume reads.
     """
-    places = list(_places(log, target, profile, is_first_life=is_first_life))
+    places = tuple(places_of(log, target, profile, is_first_life=is_first_life))
+    found: list[FoundState] = []
+    num_cut = 0
+    for fault in enumeration.faults:
+        match fault:
+            case FaultKind.KILL:
+                found += _kills(recording, places, has_all_tears=enumeration.has_all_tears)
+            case FaultKind.TORN_WRITE:
+                found += _torn_writes(recording, places)
+            case FaultKind.POWER_LOSS:
+                losses = losses_of(recording, places, enumeration, acknowledgements, before)
+                found += losses.states
+                num_cut += losses.num_cut
+            case FaultKind.BIT_FLIP:
+                found += _damages(recording, places, enumeration.num_damages)
+            case _:
+                pass  # errors have no states: lives have to meet them
+    return Enumerated(states=tuple(found), num_cut=num_cut)
+
+
+def _kills(recording: Recording, places: Sequence[Place], *, has_all_tears: bool) -> Iterator[FoundState]:
+    """Yield the states of a kill before each operation, and inside writes at page boundaries."""
     for walked in recording.walk(has_all_tears=has_all_tears):
         index = walked.state.index
-        if index >= len(places):
-            continue  # after the end there is nothing to kill
-        place = places[index]
-        if place.address is not None:
-            yield FoundState(
-                index=index,
-                tear_offset=walked.state.tear_offset,
-                digest=walked.digest,
-                address=place.address,
-                phase=place.located.phase,
-                num_acknowledged=place.num_acknowledged,
-                steps=place.steps,
-                first_step=place.first_step,
-                last_step=place.last_step,
-                saves=place.saves,
-                is_change=log[index].kind is OperationKind.FILE,
-            )
+        if index < len(places) and places[index].address is not None:  # after the end there is nothing to kill
+            yield state_at(places[index], index, walked.digest, tear_offset=walked.state.tear_offset)
 
 
-def _places(
-    log: Sequence[Operation], target: Target, profile: TargetProfile, *, is_first_life: bool
-) -> Iterator[_Place]:
-    """Yield each operation's place, counted as a life that is struck there counts."""
-    locator = Locator(target, profile, is_first_life=is_first_life)
-    others = _Others(target, profile)
-    num_acknowledged = 0
-    for operation in log:
-        located = locator.locate(operation)
-        save = locator.saves if locator.is_in_save else 0
-        address = located.address or others.address(operation, save=save, tick=0 if save else locator.steps)
-        said = located.acknowledges
-        # What is struck is not printed any more; but that the thread came to it shows that it had gone on.
-        shown = num_acknowledged + (said is not None and not said.is_printed)
-        yield _Place(
-            located=located,
-            address=address,
-            num_acknowledged=shown,
-            steps=locator.steps,
-            first_step=locator.first_step,
-            last_step=locator.last_step,
-            saves=locator.saves,
-        )
-        num_acknowledged += said is not None
+def _torn_writes(recording: Recording, places: Sequence[Place]) -> Iterator[FoundState]:
+    """Yield the states of writes that are torn elsewhere."""
+    for index, place in enumerate(places):
+        for tear in recording.odd_tears(index) if place.address is not None else ():
+            digest = recording.tree_at(StateAt(index=index, tear_offset=tear)).state_digest()
+            yield state_at(place, index, digest, fault=FaultKind.TORN_WRITE, tear_offset=tear)
 
 
-class _Others:
-    """Gives addresses to operations on files that a campaign of drawn kills leaves alone."""
-
-    def __init__(self, target: Target, profile: TargetProfile) -> None:
-        """Name files as a locator does."""
-        self._names = FileNames(target, profile)
-        self._ignored = compile_globs(tuple(anywhere(glob) for glob in target.ignore))
-        self._counts: Counter[tuple[int, int, str, str]] = Counter()
-
-    def address(self, operation: Operation, *, save: int, tick: int) -> Address | None:
-        """Return the place of an operation on a file in the folder; None for one outside, ignored, or without a name.
-
-        The incarnation is -1: such a file's are not counted.
-        """
-        path = operation.new_path or operation.path
-        is_inside = operation.kind is OperationKind.FILE and not path.startswith(("/", "#"))
-        if not is_inside or self._ignored.fullmatch(path):
-            return None
-        key = self._names.name(path).key
-        self._counts[save, tick, key, operation.call] += 1
-        occurrence = self._counts[save, tick, key, operation.call]
-        return Address(save=save, tick=tick, file=key, incarnation=-1, call=operation.call, occurrence=occurrence)
+def _damages(recording: Recording, places: Sequence[Place], num_damages: int) -> Iterator[FoundState]:
+    """Yield the first point after each acknowledged save, as often as its checkpoint is to be damaged."""
+    seen = 0
+    for index, place in enumerate(places):
+        if place.num_acknowledged > seen and place.address is not None:
+            seen = place.num_acknowledged
+            digest = recording.tree_at(StateAt(index=index)).state_digest()
+            for variant in range(num_damages):
+                yield state_at(place, index, f"{digest}:{variant}", fault=FaultKind.BIT_FLIP, variant=variant)
 
 
-def write_found(folder: Path, found: Iterable[FoundState]) -> None:
-    """Leave the crash states of a recording in its folder; HarnessError where there is no room."""
+def write_found(folder: Path, found: Enumerated) -> None:
+    """Leave what was enumerated in a recording's folder; HarnessError where there is no room."""
     encoder = msgspec.json.Encoder()
+    lines = (str(found.num_cut).encode(), *(encoder.encode(state) for state in found.states))
     try:
-        (folder / _FOUND).write_bytes(b"".join(encoder.encode(state) + b"\n" for state in found))
+        (folder / FOUND).write_bytes(b"".join(line + b"\n" for line in lines))
     except OSError as error:
         message = f"the crash states in {folder} cannot be written: {error.strerror}"
         raise HarnessError(message, hint="choose another place with --runs DIR, or free some space") from error
 
 
-def read_found(folder: Path) -> tuple[FoundState, ...]:
-    """Read the crash states of a recording."""
+def read_found(folder: Path) -> Enumerated:
+    """Read what was enumerated in a recording."""
     decoder = msgspec.json.Decoder(FoundState)
-    with (folder / _FOUND).open("rb") as lines:
-        return tuple(decoder.decode(line) for line in lines)
+    with (folder / FOUND).open("rb") as lines:
+        num_cut = int(next(lines))
+        return Enumerated(states=tuple(decoder.decode(line) for line in lines), num_cut=num_cut)

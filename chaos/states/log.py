@@ -20,8 +20,8 @@ _AGAIN: Final = "the run that made it was cut off, or its files were changed; re
 class StateAt(Record, kw_only=True):
     """A crash state of a recorded life: the one right before operation `index` takes place.
 
-    `index` may be the number of operations: after the last. With `tear_offset` (a file offset, multiple of 4096,
-    strictly inside the write that the operation is) the write's bytes up to it are there too.
+    `index` may be the number of operations: after the last. With `tear_offset` (a file offset strictly inside the write
+    that the operation is; SIGKILL tears at multiples of 4096 alone) the write's bytes up to it are there too.
     """
 
     index: int

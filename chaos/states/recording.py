@@ -15,7 +15,7 @@ from chaos.states.content import ContentStore
 from chaos.states.log import CONTENT, StateAt, read_changes
 from chaos.states.tree import Tree, UnknownNodeError
 
-_TORN = "a state torn inside a write needs a multiple of 4096 strictly inside it"
+_TORN = "a state torn inside a write needs a file offset strictly inside it"
 
 
 class Walked(Record, kw_only=True):
@@ -62,6 +62,18 @@ class Recording:
         change = self._torn_write(index)
         return range(0) if change is None else page_boundaries(change.offset, change.end)
 
+    def odd_tears(self, index: int) -> tuple[int, ...]:
+        """Return three file offsets, no page boundaries, inside the write that operation `index` is: its ends, middle.
+
+        Empty where it is no write that can be torn. These are no states of SIGKILL, but of the fault `torn_write`.
+        """
+        change = self._torn_write(index)
+        if change is None:
+            return ()
+        middle = (change.offset + change.end) // 2 | 1
+        tears = (tear for tear in (change.offset + 1, middle, change.end - 1) if change.offset < tear < change.end)
+        return tuple(dict.fromkeys(tear for tear in tears if tear % PAGE_BYTES))
+
     def tree_at(self, state: StateAt) -> Tree:
         """Return the folder at a crash state, to be used freely.
 
@@ -80,7 +92,7 @@ class Recording:
         copied = tree.copy()
         if state.tear_offset is not None:
             torn = self._torn_write(state.index)
-            if torn is None or state.tear_offset not in page_boundaries(torn.offset, torn.end):
+            if torn is None or not torn.offset < state.tear_offset < torn.end:
                 raise HarnessError(_TORN, hint=f"operation {state.index} has none at {state.tear_offset}")
             copied.apply(torn, end=state.tear_offset)
         return copied

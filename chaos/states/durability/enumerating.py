@@ -2,7 +2,7 @@
 
 The order: for each outcome of the names (all, none, one alone, all but one, …), all open files in the same way
 (everything there, nothing, zeros, halves, …), then one file in another way than all the others, then everything else.
-The outcomes of names take turns, so that a bound cuts each of them alike.
+The outcomes of names take turns, one more in each round, so that a bound leaves some of each.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from chaos.states.durability.contents import Outcomes
 from chaos.states.durability.history import History, View
 from chaos.states.durability.names import NameState
 from chaos.states.durability.reaching import Reach
+from chaos.states.durability.rules import Rules
 from chaos.states.durability.written import Choice
 from chaos.states.recording import Recording
 
@@ -81,14 +82,22 @@ def losses_at(history: History, limit: int | None) -> Losses:
     """
     found: dict[str, Found] = {}
     is_cut = False
-    for file_system, view in history.views.items():
-        distinct = _Distinct(history, file_system, view, is_bounded=limit is not None)
+    for file_systems in _alike(history):
+        distinct = _Distinct(history, file_systems, is_bounded=limit is not None)
         for item in itertools.islice(distinct, limit):
             known = found.get(item.digest)
-            profiles = (*(known.loss.profiles if known is not None else ()), file_system)
+            profiles = (*(known.loss.profiles if known is not None else ()), *file_systems)
             found[item.digest] = replace(known or item, loss=_with_profiles((known or item).loss, profiles))
         is_cut |= distinct.is_cut or (limit is not None and next(distinct, None) is not None)
     return Losses(found=tuple(found.values()), is_cut=is_cut)
+
+
+def _alike(history: History) -> list[tuple[FileSystem, ...]]:
+    """Return the file systems in groups of equal rules: what one of them may leave, all of them may."""
+    groups: dict[Rules, list[FileSystem]] = {}
+    for file_system, view in history.views.items():
+        groups.setdefault(view.rules, []).append(file_system)
+    return [tuple(group) for group in groups.values()]
 
 
 def size_at(history: History, file_system: FileSystem) -> int:
@@ -119,17 +128,19 @@ def _with_profiles(loss: Loss, profiles: tuple[FileSystem, ...]) -> Loss:
 
 
 class _Distinct:
-    """The states by the rules of one file system, each once; `is_cut`: not all were gone through."""
+    """The states by the rules that some file systems share, each once; `is_cut`: not all were gone through."""
 
-    def __init__(self, history: History, file_system: FileSystem, view: View, *, is_bounded: bool) -> None:
-        """Let the outcomes of names take turns."""
+    def __init__(self, history: History, file_systems: tuple[FileSystem, ...], *, is_bounded: bool) -> None:
+        """Begin before the first state."""
         self.is_cut = False
         self._history = history
-        self._file_system = file_system
-        self._view = view
+        self._file_systems = file_systems
+        self._view = view = history.views[file_systems[0]]
         self._is_bounded = is_bounded
         self._seen: set[str] = set()
-        self._turns = deque(self._of_names(state) for state in view.names.states())
+        self._waiting = (self._of_names(state) for state in view.names.states())
+        self._begun: list[Iterator[Found]] = []
+        self._turns: deque[Iterator[Found]] = deque()
 
     def __iter__(self) -> Iterator[Found]:
         """Return itself."""
@@ -137,16 +148,23 @@ class _Distinct:
 
     def __next__(self) -> Found:
         """Return the next state that was not seen before."""
-        while self._turns:
+        while self._turns or self._begin_round():
             turn = self._turns.popleft()
             found = next(turn, None)
             if found is None:
-                continue
-            self._turns.append(turn)
-            if found.digest not in self._seen:
+                self._begun.remove(turn)
+            elif found.digest not in self._seen:
                 self._seen.add(found.digest)
                 return found
         raise StopIteration
+
+    def _begin_round(self) -> bool:
+        """Give each outcome of names that was begun a turn, and one more; False where there is none."""
+        another = next(self._waiting, None)
+        if another is not None:
+            self._begun.append(another)
+        self._turns.extend(self._begun)
+        return bool(self._turns)
 
     def _of_names(self, state: NameState) -> Iterator[Found]:
         """Yield the states with one outcome of the names, some more than once."""
@@ -160,13 +178,13 @@ class _Distinct:
                 if len(outcomes) > 1 or outcomes[0].is_open:
                     open_files[number] = outcomes
                 else:
-                    chosen[number] = outcomes[0].everything()
+                    chosen[number] = outcomes[0].everything
         names = tuple(SurvivingName(parent=p, name=n, node=node) for (p, n), node in sorted(state.cells.items()))
         for combination in self._combinations(open_files):
             choices = chosen | combination
             contents = {number: history.files[number].digest(choice) for number, choice in choices.items()}
             files = tuple(_surviving(number, choice) for number, choice in sorted(choices.items()))
-            loss = Loss(profiles=(self._file_system,), names=names, files=files)
+            loss = Loss(profiles=self._file_systems, names=names, files=files)
             yield Found(digest=reach.digest(contents), loss=loss, paths=reach.paths, contents=contents)
 
     def _combinations(self, files: Mapping[int, list[Outcomes]]) -> Iterator[dict[int, Choice]]:
@@ -191,7 +209,7 @@ def _choices(view: View, number: int, state: NameState) -> list[Outcomes]:
 
 def _corners(files: Mapping[int, list[Outcomes]]) -> Iterator[dict[int, Choice]]:
     """Yield the choices that hurt: all files in the same way, then one in another way than the others."""
-    corners = {number: [c for outcome in outcomes for c in outcome.corners()] for number, outcomes in files.items()}
+    corners = {number: [c for outcome in outcomes for c in outcome.corners] for number, outcomes in files.items()}
     most = max((len(choices) for choices in corners.values()), default=1)
     for kind in range(most):
         yield {number: choices[min(kind, len(choices) - 1)] for number, choices in corners.items()}

@@ -64,8 +64,8 @@ class History:
         self._done = sum(change.index < 0 for change in recording.changes)
         self._begun: Wrote | None = None
 
-    def advance(self, index: int) -> None:
-        """Go on to right before operation `index`, which is not before where it is.
+    def advance(self, index: int) -> bool:
+        """Go on to right before operation `index`, which is not before where it is; tell whether anything changed.
 
         A write that is made durable as it goes (O_SYNC, O_DSYNC) and that is this very operation counts as begun: any
         part of it may be there. Raises HarnessError for a point that was passed.
@@ -73,6 +73,7 @@ class History:
         changes = self.recording.changes
         if self._done and changes[self._done - 1].index >= index and self._begun is None:
             raise HarnessError(f"operation {index} was passed", hint="this is a fault of ours; please report it")
+        done, begun = self._done, self._begun
         while self._done < len(changes) and changes[self._done].index < index:
             change = changes[self._done]
             if self._begun is None:
@@ -82,6 +83,7 @@ class History:
                 self._begun = None
             self._done += 1
         self._begin(index)
+        return (self._done, self._begun) != (done, begun)
 
     def _begin(self, index: int) -> None:
         """Let a write that is made durable as it goes, and that is operation `index`, be under way."""
@@ -117,6 +119,9 @@ class History:
         old_size = node.extents.size
         self.tree.apply(change)
         log.add(position, change, old_size, node.extents)
+        if not isinstance(change, Wrote):
+            for view in self.views.values():
+                view.names.add_cut(position)
         self.written_as[change.node] = next(iter(self.tree.paths(node)), "")
 
     def _file(self, number: int, position: int) -> FileLog:
@@ -177,7 +182,10 @@ class History:
         """Take it that a call has made something durable, or has failed to."""
         if change.call in EVERYTHING:
             for view in self.views.values():
-                if view.rules.sync_waits and not change.has_failed:
+                if change.has_failed:
+                    for floor in view.floors.values():
+                        floor.spoil()
+                elif view.rules.sync_waits:
                     self._keep_everything(view, position)
         elif change.node is not None:
             promise = PROMISES.get(change.call, NO_PROMISE)

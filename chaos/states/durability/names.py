@@ -41,11 +41,15 @@ class NameState:
 
 @dataclass(slots=True, kw_only=True)
 class Names:
-    """What is known of the cells by one file system's rules; `before` holds what cells had when the log began."""
+    """What is known of the cells by one file system's rules; `before` holds what cells had when the log began.
+
+    `cuts` are the positions of changes of files' metadata, which have a place in the same order.
+    """
 
     order: NameOrder
     before: dict[Cell, int | None] = field(default_factory=dict)
     changes: list[NameChange] = field(default_factory=list)
+    cuts: list[int] = field(default_factory=list)
     durable_upto: int = NOTHING_AFTER
     logged: set[int] = field(default_factory=set)
     floors: dict[Cell, int] = field(default_factory=dict)
@@ -56,12 +60,16 @@ class Names:
             self.before.setdefault(cell, before.get(cell))
         self.changes.append(change)
 
+    def add_cut(self, position: int) -> None:
+        """Take a change of a file's metadata: it has its place in the order of the names."""
+        self.cuts.append(position)
+
     # --- what becomes durable -----------------------------------------------------------------------
 
     def keep_all(self) -> None:
         """Take it that every change so far is durable."""
-        last = self.changes[-1].position if self.changes else NOTHING_AFTER
-        self.durable_upto = max(self.durable_upto, last)
+        positions = [*(change.position for change in self.changes), *self.cuts]
+        self.durable_upto = max([self.durable_upto, *positions])
         for change in self.changes:
             self.floors.update((cell, change.position) for cell, _ in change.cells)
 
@@ -69,6 +77,8 @@ class Names:
         """Take it that the names of a node are durable, or the one it was made under; `upto`: its last other change."""
         mine = [c for c in self.changes if node in c.nodes and (c.is_creation or not only_creation)]
         self._keep(mine, upto)
+        for change in mine:
+            self.floors.update((cell, change.position) for cell, _ in change.cells)
 
     def keep_entries(self, folder: int) -> None:
         """Take it that the names in a folder are durable."""
@@ -108,7 +118,8 @@ class Names:
         """Yield the outcomes, each once: everything, nothing, one thing alone, all but one, then all the others."""
         seen = set()
         for state in self._states():
-            key = frozenset(state.cells.items())
+            num_cuts = 0 if state.upto is None else sum(cut <= state.upto for cut in self.cuts)
+            key = frozenset(state.cells.items()), num_cuts
             if key not in seen:
                 seen.add(key)
                 yield state
@@ -130,15 +141,17 @@ class Names:
 
     def forget_durable(self) -> None:
         """Drop the changes that can not come out otherwise any more, and the cells that have no others."""
-        kept = []
+        kept: list[NameChange] = []
+        open_cells: set[Cell] = set()
+        self.cuts = [cut for cut in self.cuts if cut > self.durable_upto]
         for change in self.changes:
-            if self._is_settled(change):
+            if self._is_settled(change) and all(cell not in open_cells for cell, _ in change.cells):
                 self.before.update(change.cells)
             else:
                 kept.append(change)
+                open_cells |= {cell for cell, _ in change.cells}
         if len(kept) < len(self.changes):
             self.changes = kept
-            open_cells = {cell for change in kept for cell, _ in change.cells}
             self.before = {cell: node for cell, node in self.before.items() if cell in open_cells}
             self.floors = {cell: position for cell, position in self.floors.items() if cell in open_cells}
             self.logged &= {change.position for change in kept}
@@ -151,8 +164,8 @@ class Names:
 
     def _ends(self) -> list[int]:
         """Return the positions after which nothing may have come to the disk, in order."""
-        later = [change.position for change in self.changes if change.position > self.durable_upto]
-        return [self.durable_upto, *later]
+        later = sorted({*(change.position for change in self.changes), *self.cuts})
+        return [self.durable_upto, *(position for position in later if position > self.durable_upto)]
 
     def _cells_at(self, end: int) -> dict[Cell, int | None]:
         """Return what the cells hold with the changes up to a position, and the logged ones."""
@@ -181,15 +194,19 @@ class Names:
         return self._open_cells().get(cell)
 
     def _free_states(self) -> Iterator[dict[Cell, int | None]]:
-        """Yield outcomes of cells that are free of each other."""
+        """Yield outcomes of cells that are free of each other: all new, all old, all gone that can be, then one apart.
+
+        What was given a name comes before what lost one: a temporary name that is still there hurts nobody.
+        """
         values = self._open_cells()
         newest = {cell: options[-1] for cell, options in values.items()}
         oldest = {cell: options[0] for cell, options in values.items()}
         yield newest
         yield oldest
-        for cell, options in values.items():
-            if len(options) > 1:
-                yield {**newest, cell: options[0]}
-                yield {**oldest, cell: options[-1]}
+        yield {cell: None if None in options else options[-1] for cell, options in values.items()}
+        for cell in sorted(values, key=lambda cell: newest[cell] is None):
+            for node in values[cell]:
+                yield {**newest, cell: node}
+                yield {**oldest, cell: node}
         for chosen in itertools.product(*values.values()):
             yield dict(zip(values, chosen, strict=True))

@@ -51,21 +51,16 @@ def _bytes_of(file: SurvivingFile, moments: dict[tuple[int, int], Extents]) -> E
     return extents
 
 
-def _drop_second_names_of_folders(tree: Tree) -> None:
+def _drop_second_names_of_folders(tree: Tree, folder: int = ROOT, seen: set[int] | None = None) -> None:
     """Leave a folder only the first of its names: where names are free, a moved one may have kept both.
 
     Nothing that repairs a file system leaves it so; and none may lead into a folder from below itself.
     """
-    seen = {ROOT}
-    stack = [ROOT]
-    while stack:
-        folder = tree.nodes[stack.pop()]
-        below = []
-        for name, number in sorted(folder.entries.items()):
-            if tree.nodes[number].kind is NodeKind.FOLDER:
-                if number in seen:
-                    tree.put_name(folder.number, name, None)
-                else:
-                    seen.add(number)
-                    below.append(number)
-        stack += reversed(below)
+    seen = {ROOT} if seen is None else seen
+    for name, number in sorted(tree.nodes[folder].entries.items()):
+        if tree.nodes[number].kind is NodeKind.FOLDER:
+            if number in seen:
+                tree.put_name(folder, name, None)
+            else:
+                seen.add(number)
+                _drop_second_names_of_folders(tree, number, seen)

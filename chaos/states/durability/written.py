@@ -47,6 +47,21 @@ def num_pages(size_bytes: int) -> int:
     return -(-size_bytes // PAGE_BYTES)
 
 
+def whole_pages(change: ContentChange, old_size: int) -> tuple[int, int]:
+    """Return the first and the end of the pages that a change of metadata takes from the file.
+
+    Of a page that is cut in the middle, bytes are made zeros: that is written like any other bytes, and as late.
+    """
+    start, end = touched(change, old_size)
+    match change:
+        case Resized():
+            return num_pages(start), num_pages(end)
+        case Zeroed():
+            return num_pages(start), max(end // PAGE_BYTES, num_pages(start))
+        case _:
+            return 0, 0
+
+
 def page_lanes(number: int, page: bytes) -> bytes:
     """Return the digest of one page, seeded with its number; a page of zeros counts nothing."""
     page = page.ljust(PAGE_BYTES, b"\0")
@@ -62,12 +77,18 @@ def lanes_of(data: bytes, first: int = 0) -> Lanes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContentEvent:
-    """A change of a file's bytes or length; `lanes` are the digests of its pages, from page `first`, after it."""
+    """A change of a file's bytes or length; `lanes` are the digests of its pages, from page `first`, after it.
+
+    `whole` are the first and the end of the pages that it took from the file; `sets_length`: as metadata, and to
+    another one.
+    """
 
     position: int
     change: ContentChange
     is_metadata: bool
+    sets_length: bool
     first: int
+    whole: tuple[int, int]
     lanes: Lanes
     size_bytes: int
 
@@ -99,6 +120,7 @@ class FileLog:
     base: Lanes = field(default_factory=lambda: np.zeros((0, 2), np.uint64))
     events: list[ContentEvent] = field(default_factory=list)
     _sums: OrderedDict[int, Lanes] = field(default_factory=OrderedDict)
+    _digests: dict[Choice, bytes] = field(default_factory=dict)
 
     @classmethod
     def of(cls, node: int, start: int, extents: Extents, content: Content) -> FileLog:
@@ -111,15 +133,19 @@ class FileLog:
         start, end = touched(change, old_size)
         first, last = start // PAGE_BYTES, num_pages(end)
         data = extents.read(first * PAGE_BYTES, last * PAGE_BYTES, self.content)
+        is_metadata = not isinstance(change, Wrote)
         event = ContentEvent(
             position=position,
             change=change,
-            is_metadata=not isinstance(change, Wrote),
+            is_metadata=is_metadata,
+            sets_length=is_metadata and extents.size != old_size,
             first=first,
+            whole=whole_pages(change, old_size),
             lanes=lanes_of(data, first),
             size_bytes=extents.size,
         )
         self.events.append(event)
+        self._digests.clear()
 
     def extents_at(self, position: int) -> Extents:
         """Return the bytes after the changes up to a position."""
@@ -168,6 +194,13 @@ class FileLog:
 
     def digest(self, choice: Choice) -> bytes:
         """Return a digest of the length and bytes of an outcome: equal ones have equal digests."""
+        known = self._digests.get(choice)
+        if known is None:
+            known = self._digests[choice] = self._digest(choice)
+        return known
+
+    def _digest(self, choice: Choice) -> bytes:
+        """Work the digest of an outcome out from the running sums of the moments that it mixes."""
         tail = self._tail(choice)
         whole = num_pages(choice.size_bytes) if tail is None else choice.size_bytes // PAGE_BYTES
         total = np.zeros(2, np.uint64)

@@ -23,7 +23,7 @@ _RUN_NOTE: Final = (
     "one point"
 )
 _EXPLORE_NOTE: Final = (
-    "different contents of the folder that a kill can leave, each built, the script started on it, run to its end and "
+    "different contents of the folder that a kill (or a loss of power) can leave, each built, the script started on it, run to its end and "
     "judged. Points: {points} known, which leave {distinct} different contents{rest}"
 )
 
@@ -88,16 +88,17 @@ def measure_run(tool: Tool, kills: int, script: Script, sizes: Sizes, folder: Pa
     )
 
 
-def measure_explore(script: Script, sizes: Sizes, folder: Path) -> Measurement:
-    """Let `chaos explore` judge crash states for the budget."""
-    finished = _chaos("explore", ("--budget", f"{sizes.budget_s}s"), script, sizes, folder)
+def measure_explore(tool: Tool, script: Script, sizes: Sizes, folder: Path) -> Measurement:
+    """Let `chaos explore` judge crash states of kills, or of a loss of power, for the budget."""
+    faults = ("--faults", "power_loss") if tool is Tool.POWER else ()  # kills are what it does when not asked
+    finished = _chaos("explore", ("--budget", f"{sizes.budget_s}s", *faults), script, sizes, folder)
     printed = _printed(finished)
     if finished.status not in _JUDGED:
-        return _not_measured(Tool.EXPLORE, Counted.STATES, finished, printed)
+        return _not_measured(tool, Counted.STATES, finished, printed)
     is_whole = printed.states_judged >= printed.states_distinct
     rest = "" if is_whole else "; the budget ended before all were judged, so a judged state counts as one point"
     return Measurement(
-        tool=Tool.EXPLORE,
+        tool=tool,
         status=Status.MEASURED,
         counted=Counted.STATES,
         number=printed.states_judged,

@@ -89,7 +89,8 @@ def _measures(sizes: Sizes, peer: str | None) -> dict[Tool, Callable[[Path], Mea
         Tool.PEER: lambda place: measure_peer(peer, tiny, sizes, place),
         Tool.FRESH: lambda place: measure_run(Tool.FRESH, sizes.fresh_kills, tiny, sizes, place),
         Tool.WARM: lambda place: measure_run(Tool.WARM, sizes.warm_kills, tiny, sizes, place),
-        Tool.EXPLORE: lambda place: measure_explore(tiny, sizes, place),
+        Tool.EXPLORE: lambda place: measure_explore(Tool.EXPLORE, tiny, sizes, place),
+        Tool.POWER: lambda place: measure_explore(Tool.POWER, tiny, sizes, place),
     }
 
 

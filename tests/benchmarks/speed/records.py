@@ -21,6 +21,7 @@ class Tool(StrEnum):
     FRESH = "chaos-run-fresh"
     WARM = "chaos-run-warm"
     EXPLORE = "chaos-explore"
+    POWER = "chaos-explore-power-loss"
     SLOWDOWN = "slow-down"
 
 

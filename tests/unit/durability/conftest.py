@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -12,6 +12,7 @@ import pytest
 from chaos.model import FileSystem
 from chaos.states.changes import (
     ROOT,
+    Allocated,
     Change,
     Durability,
     Linked,
@@ -30,14 +31,13 @@ from chaos.states.log import CHANGES, CONTENT, End, Head
 from chaos.states.recording import Recording
 from chaos.states.tree import Node, Tree
 
-PAGE = 4096
-View = dict[str, bytes | None]
+from .brute_force import State, Step, Value
 
 
 class Script:
     """Writes a recording, one operation a call; paths are relative to the folder. `begun` ends what was there before.
 
-    Each method returns the index of its operation.
+    A path `@3` is node 3, counted as they are made, whatever its name. Each method returns the index of its operation.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -68,7 +68,7 @@ class Script:
 
     def _node(self, path: str) -> Node:
         """Return what a path leads to."""
-        node = self._tree.find(path)
+        node = self._tree.nodes.get(int(path[1:])) if path.startswith("@") else self._tree.find(path)
         assert node is not None, path
         return node
 
@@ -94,6 +94,13 @@ class Script:
         """Cut a file, or let it grow."""
         return self._emit("ftruncate", Resized(node=self._node(path).number, size_bytes=size))
 
+    def allocate(self, path: str, offset: int, length: int) -> int:
+        """Set room aside, and let the file grow as far."""
+        node = self._node(path)
+        size = max(node.extents.size, offset + length)
+        change = Allocated(node=node.number, offset=offset, length_bytes=length, size_bytes=size)
+        return self._emit("fallocate", change)
+
     def zero(self, path: str, offset: int, length: int) -> int:
         """Punch a hole."""
         node = self._node(path)
@@ -110,17 +117,34 @@ class Script:
         parent, name = self._place(path)
         return self._emit("unlink", Unlinked(parent=parent, name=name))
 
-    def rename(self, path: str, new: str) -> int:
-        """Move a name."""
+    def rename(self, path: str, new: str, *, is_exchange: bool = False) -> int:
+        """Move a name, or let two change places."""
         parent, name = self._place(path)
         new_parent, new_name = self._place(new)
-        change = Renamed(parent=parent, name=name, new_parent=new_parent, new_name=new_name)
+        change = Renamed(parent=parent, name=name, new_parent=new_parent, new_name=new_name, is_exchange=is_exchange)
         return self._emit("rename", change)
 
     def sync(self, path: str | None, call: str = "fsync", *, has_failed: bool = False) -> int:
         """Make a file, a folder (the empty path is the whole folder) or everything (None) durable."""
         node = None if path is None else self._node(path).number if path else ROOT
         return self._emit(call, Synced(node=node, has_failed=has_failed))
+
+    def play(self, step: Step) -> int:
+        """Do what a step of the simulator says."""
+        path, target = step.path or "", step.target
+        plays: dict[str, Callable[[], int]] = {
+            "make": lambda: self.make(path, kind=NodeKind(step.call), text=target),
+            "write": lambda: self.write(path, step.offset, step.data, Durability(step.durability)),
+            "resize": lambda: self.resize(path, step.size),
+            "allocate": lambda: self.allocate(path, step.offset, step.size),
+            "zero": lambda: self.zero(path, step.offset, step.size),
+            "link": lambda: self.link(path, target),
+            "unlink": lambda: self.unlink(path),
+            "rename": lambda: self.rename(path, target),
+            "exchange": lambda: self.rename(path, target, is_exchange=True),
+            "sync": lambda: self.sync(step.path, step.call, has_failed=step.has_failed),
+        }
+        return plays[step.verb]()
 
     def close(self) -> Recording:
         """End the recording and open it."""
@@ -135,24 +159,34 @@ def _fields(change: Change) -> dict[str, object]:
     return {name: getattr(change, name) for name in change.__struct_fields__}
 
 
-def seen(tree: Tree, recording: Recording) -> View:
+def played(folder: Path, steps: Sequence[Step], begin: int) -> Recording:
+    """Return the recording of steps, of which the first `begin` made what was there."""
+    script = Script(folder)
+    for number, step in enumerate(steps):
+        if number == begin:
+            script.begun()
+        script.play(step)
+    return (script.begun() if begin == len(steps) else script).close()
+
+
+def seen(tree: Tree, recording: Recording) -> State:
     """Return every path of a folder with the bytes of files; None for folders, the text of links."""
-    found: View = {}
+    found: dict[str, Value] = {}
     for path, node in tree.walk():
-        found[path] = (
-            node.extents.read(0, node.extents.size, recording.store)
-            if node.kind is NodeKind.FILE
-            else node.text.encode() or None
-        )
-    return found
+        match node.kind:
+            case NodeKind.FILE:
+                found[path] = node.extents.read(0, node.extents.size, recording.store)
+            case NodeKind.SYMLINK:
+                found[path] = node.text
+            case _:
+                found[path] = None
+    return frozenset(found.items())
 
 
-def after_loss(
-    recording: Recording, index: int, file_system: FileSystem, limit: int | None = None
-) -> list[tuple[tuple[str, bytes | None], ...]]:
+def after_loss(recording: Recording, index: int, file_system: FileSystem, limit: int | None = None) -> list[State]:
     """Return what can be seen in every state that is enumerated at a point, in order."""
     losses = enumerate_losses(recording, index, (file_system,), limit)
-    return [tuple(sorted(seen(tree_after(recording, index, loss), recording).items())) for loss in losses]
+    return [seen(tree_after(recording, index, loss), recording) for loss in losses]
 
 
 @pytest.fixture

@@ -1,0 +1,151 @@
+"""The states that a loss of power may leave at every point of a recorded life, each where most was acknowledged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from chaos.model import Acknowledgement, Enumeration, FaultKind, FileRole, FileSystem, FoundState, Loss, Record
+from chaos.states.durability.blaming import KeptFile, blame, files_of_save, with_blame
+from chaos.states.durability.enumerating import Found, Losses, losses_at
+from chaos.states.durability.history import History
+from chaos.states.looking import Contents, content_of_node
+from chaos.states.places import Place, state_at
+from chaos.states.recording import Recording
+
+_LOOKED_THROUGH: Final = 256
+_SEARCHED: Final = 1024
+
+
+class LossesFound(Record, kw_only=True):
+    """The states, in the order of their points; at `num_cut` points the model allows more than were taken."""
+
+    states: tuple[FoundState, ...]
+    num_cut: int
+
+
+def losses_of(
+    recording: Recording,
+    places: Sequence[Place],
+    enumeration: Enumeration,
+    acknowledgements: Sequence[Acknowledgement],
+    before: Sequence[Acknowledgement] = (),
+) -> LossesFound:
+    """Return what a loss of power may leave, by the rules of the file systems asked for.
+
+    A state that is possible at many points is told once for each number of acknowledged saves, for the last of them.
+    """
+    walk = _Walk(recording, places, enumeration, acknowledgements, before)
+    kept: dict[object, FoundState] = {}
+    for state in walk.states():
+        assert state.loss is not None  # noqa: S101 - all of them are losses
+        key = (state.digest, state.num_acknowledged, state.loss.profiles, state.loss.not_durable)
+        kept.pop(key, None)
+        kept[key] = state
+    return LossesFound(states=tuple(kept.values()), num_cut=walk.num_cut)
+
+
+def lose_at(
+    recording: Recording,
+    places: Sequence[Place],
+    enumeration: Enumeration,
+    acknowledgements: Sequence[Acknowledgement],
+    before: Sequence[Acknowledgement],
+    index: int,
+    variant: int,
+) -> Loss:
+    """Return one state at one point: number `variant`, modulo how many of the first ones there are."""
+    walk = _Walk(recording, places, enumeration, acknowledgements, before)
+    found = walk.at(index, _LOOKED_THROUGH).found
+    return walk.blamed(found[variant % len(found)])
+
+
+def loss_like(
+    recording: Recording,
+    places: Sequence[Place],
+    file_system: FileSystem,
+    acknowledgements: Sequence[Acknowledgement],
+    index: int,
+    contents: Contents,
+) -> Loss | None:
+    """Return the state at one point that holds these contents, with what it lacks; None if no early one of them does.
+
+    The recording must be of a lineage's first life.
+    """
+    walk = _Walk(recording, places, Enumeration(file_systems=(file_system,)), acknowledgements, ())
+    return next((walk.blamed(f) for f in walk.at(index, _SEARCHED).found if walk.contents(f) == contents), None)
+
+
+class _Walk:
+    """Goes through a recording, and remembers the files of the last acknowledged save."""
+
+    def __init__(
+        self,
+        recording: Recording,
+        places: Sequence[Place],
+        enumeration: Enumeration,
+        acknowledgements: Sequence[Acknowledgement],
+        before: Sequence[Acknowledgement],
+    ) -> None:
+        """Begin before the first operation."""
+        self.num_cut = 0
+        self._places = places
+        self._enumeration = enumeration
+        self._acknowledgements = acknowledgements
+        self._history = History(recording, enumeration.file_systems)
+        self._num_acknowledged = 0
+        self._files: tuple[KeptFile, ...] = ()
+        if before:
+            self._files = files_of_save(self._history, _paths(before[-1]))
+
+    def _go_to(self, index: int) -> bool:
+        """Go on to a point; False where nothing has changed since the point before."""
+        is_new = self._history.advance(index)
+        num_acknowledged = self._places[index].num_acknowledged if index < len(self._places) else self._num_acknowledged
+        if num_acknowledged > self._num_acknowledged:
+            self._num_acknowledged = num_acknowledged
+            self._files = files_of_save(self._history, _paths(self._acknowledgements[num_acknowledged - 1]))
+            return True
+        return is_new
+
+    def states(self) -> Iterator[FoundState]:
+        """Yield every state of every point that has an address."""
+        losses = Losses(found=(), is_cut=False)
+        blamed: tuple[Loss, ...] = ()
+        for index, place in enumerate(self._places):
+            if self._go_to(index) or not index:
+                losses = losses_at(self._history, self._enumeration.num_losses)
+                blamed = tuple(self.blamed(found) for found in losses.found)
+            if place.address is None:
+                continue
+            self.num_cut += losses.is_cut
+            for variant, (found, loss) in enumerate(zip(losses.found, blamed, strict=True)):
+                yield state_at(place, index, found.digest, fault=FaultKind.POWER_LOSS, variant=variant, loss=loss)
+
+    def at(self, index: int, limit: int) -> Losses:
+        """Return the states at one point."""
+        for passed in range(index + 1):
+            self._go_to(passed)
+        return losses_at(self._history, limit)
+
+    def contents(self, found: Found) -> Contents:
+        """Return what a state holds, as `contents_of_folder` does of a real folder."""
+        tree = self._history.tree
+        return {
+            path: found.contents.get(number) or content_of_node(tree, tree.node(number))
+            for path, number in found.paths.items()
+        }
+
+    def blamed(self, found: Found) -> Loss:
+        """Return a state's loss with what the last acknowledged save lacks in it."""
+        return with_blame(found, blame(self._history, found, self._files, self._name_of))
+
+    def _name_of(self, index: int) -> str:
+        """Put an operation into words."""
+        address = self._places[index].address if 0 <= index < len(self._places) else None
+        return str(address) if address is not None else "what came before"
+
+
+def _paths(acknowledgement: Acknowledgement) -> tuple[str, ...]:
+    """Return the names of the whole checkpoints at an acknowledgement."""
+    return tuple(f.path for f in acknowledgement.files if f.role is FileRole.CHECKPOINT and f.is_whole is not False)
