@@ -24,6 +24,7 @@ from chaos.checkpoints.weights_only import refused_by_weights_only, torch_files
 from chaos.checks.lineage import is_clean, is_interrupted
 from chaos.errors import HarnessError, InconclusiveError
 from chaos.executors.pool import LocalPool
+from chaos.faults.planning import draw_each_kind, missing_faults, redraw_each_kind
 from chaos.journal import (
     CampaignEnded,
     CampaignStarted,
@@ -40,6 +41,7 @@ from chaos.lives.request import read_log
 from chaos.lives.starters import MODULES_FILE, warm_plan
 from chaos.model import (
     CrashPoint,
+    FaultKind,
     Outcome,
     PlannablePoint,
     Reference,
@@ -49,8 +51,6 @@ from chaos.model import (
     TrialSpec,
 )
 from chaos.planners.canary import canary_points
-from chaos.planners.drawing import draw_schedule
-from chaos.planners.redraw import redraw
 from chaos.references import FIRST_REFERENCE, SECOND_REFERENCE, build_reference
 from chaos.settings import LivesKind
 
@@ -184,17 +184,18 @@ class Campaign:
         planned = self._planned(is_faulted=True)
         if planned:
             return planned
-        trials = draw_schedule(
+        trials = draw_each_kind(
+            self._started.scenario.kinds,
             recorded.reference.profile,
             self._points(recorded),
-            kills=self._started.kills,
+            wanted=self._started.kills,
             phases=self._started.scenario.schedule.phases,
             seed=self._started.seed,
             first_number=FIRST_FAULTED,
         )
         points = tuple(point for point in self._points(recorded) if point not in recorded.points)
-        self._record(TrialsPlanned(trials=tuple(trials), recovery_points=points))
-        return tuple(trials)
+        self._record(TrialsPlanned(trials=trials, recovery_points=points))
+        return trials
 
     def _planned(self, *, is_faulted: bool) -> tuple[Trial, ...]:
         """Return the trials planned so far that are, or are not, faulted."""
@@ -211,13 +212,13 @@ class Campaign:
         return (*recorded.points, *recovery_points(target, profile, log))
 
     def _replace_missing(self, pool: LocalPool, recorded: ReferenceRecorded) -> None:
-        """Draw new crash points for kills that did not land, until none is missing or drawing does not help."""
+        """Draw new crash points for faults that did not land, until none is missing or drawing does not help."""
         attempt = sum(isinstance(event, TrialsPlanned) for event in self._events) - 1
         while (missing := self._missing()) and attempt <= _REDRAWS and not self._bounds.are_reached():
-            trials = redraw(
+            trials = redraw_each_kind(
+                missing,
                 recorded.reference.profile,
                 self._points(recorded),
-                missing,
                 seed=self._started.seed,
                 attempt=attempt,
                 first_number=self._next_number(),
@@ -320,6 +321,7 @@ class Campaign:
             varying_leaves=reference.varying_leaves,
             reference_final={state.key: str(folder / "out" / state.path) for state in reference.final},
             modules=str(self._modules_file()) if self._is_warm and not is_fresh else "",
+            without_fsync=self._started.without_fsync,
         )
 
     def trial_folder(self, number: int) -> Path:
@@ -349,19 +351,9 @@ class Campaign:
         """Return all outcomes recorded so far."""
         return list(self._finished.values())
 
-    def _missing(self) -> tuple[CrashPoint, ...]:
-        """Return the crash points whose kills did not land."""
-        found: list[CrashPoint] = []
-        for outcome in self._outcomes():
-            if outcome.trial.kind is TrialKind.FAULTED:
-                found += outcome.unreached
-                found += [
-                    life.evidence.crash_point
-                    for life in outcome.lives
-                    if life.evidence is not None and not life.evidence.is_landed
-                ]
-        landed = sum(outcome.kills_landed for outcome in self._outcomes() if outcome.trial.kind is TrialKind.FAULTED)
-        return tuple(found[: max(0, self._started.kills - landed)])
+    def _missing(self) -> dict[FaultKind, tuple[CrashPoint, ...]]:
+        """Return the crash points whose faults did not land, by kind."""
+        return missing_faults(self._outcomes(), self._started.scenario.kinds, self._started.kills)
 
     def _next_number(self) -> int:
         """Return the first trial number that is not taken."""

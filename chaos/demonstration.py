@@ -7,54 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
-from chaos.campaign import Campaign
 from chaos.checkpoints.weights_only import refused_by_weights_only
 from chaos.errors import InconclusiveError
-from chaos.executors.pool import LocalPool
-from chaos.journal import Journal, ReferenceRecorded
-from chaos.model import (
-    CrashPoint,
-    FileRole,
-    LifeEnd,
-    Outcome,
-    PlannablePoint,
-    Trial,
-    TrialKind,
-)
+from chaos.journal import ReferenceRecorded
+from chaos.model import CrashPoint, FileRole, LifeEnd, Outcome, PlannablePoint
 from chaos.reports.demonstration import Demonstration, Side
-from chaos.runs import open_run, start_run
-from chaos.scenario import load_scenario
-from chaos.settings import SettingsLayer, resolve_settings
+from chaos.stage import Stage, last_line
 
-_TRIAL: Final = 6
 _SAVE: Final = 3
-
-
-class _Stage:
-    """One scenario, its references recorded, ready for one trial."""
-
-    def __init__(self, name: str, root: Path) -> None:
-        """Run the scenario's references below `root`."""
-        self.name = name
-        scenario = load_scenario(name)
-        settings = resolve_settings(SettingsLayer(kills=1, seed=0), scenario)
-        self.folder, self._started = start_run(root, scenario, settings, is_latest=False)
-        with open_run(self.folder) as (journal, _):
-            journal.append(self._started)
-            self.recorded = self._campaign(journal).learn()
-
-    def _campaign(self, journal: Journal) -> Campaign:
-        """Return a campaign over this stage's folder."""
-        return Campaign(self.folder, journal, (self._started,), lambda _: None)
-
-    def run(self, point: CrashPoint) -> Side:
-        """Kill once at `point`, start again, and tell what was seen."""
-        trial = Trial(number=_TRIAL, kind=TrialKind.FAULTED, crash_points=(point,))
-        with open_run(self.folder) as (journal, _), LocalPool(1) as pool:
-            campaign = self._campaign(journal)
-            folder = campaign.trial_folder(_TRIAL)
-            (outcome,) = pool.run([(campaign.spec(trial, self.recorded.reference), folder)])
-        return _side(self.name, outcome, folder / "out")
 
 
 def demonstrate(root: Path, tell: Callable[[str], None]) -> Demonstration:
@@ -63,12 +23,12 @@ def demonstrate(root: Path, tell: Callable[[str], None]) -> Demonstration:
     Raises InconclusiveError where the bundled trainer's saves have no write to tear.
     """
     tell("two uninterrupted runs of each trainer first, to know the expected bits …")
-    in_place, durable = _Stage("in_place", root), _Stage("durable", root)
+    in_place, durable = Stage("in_place", root), Stage("durable", root)
     torn = _torn_write(in_place.recorded, "resume.pt")
     like = _torn_write(durable.recorded, "resume.pt.tmp", like=torn)
     tell("now the same kill inside both saves, and the restarts …")
     with ThreadPoolExecutor(max_workers=2) as both:
-        runs = both.submit(in_place.run, torn), both.submit(durable.run, like)
+        runs = both.submit(_run, in_place, torn), both.submit(_run, durable, like)
         first, second = (run.result() for run in runs)
     is_lost = not any(state.is_whole for state in first.after) and first.restart_status not in (0, None)
     is_kept = any(state.is_whole for state in second.after) and second.restart_status == 0 and second.is_same_bits
@@ -98,6 +58,11 @@ def _is_write_in_save(point: PlannablePoint, file: str) -> bool:
     return point.address.save == _SAVE and point.address.file == file and bool(point.tears)
 
 
+def _run(stage: Stage, point: CrashPoint) -> Side:
+    """Kill once at `point`, start again, and tell what was seen."""
+    return _side(stage.name, *stage.strike(point))
+
+
 def _side(name: str, outcome: Outcome, out: Path) -> Side:
     """Tell what one half showed."""
     killed, last = outcome.lives[0], outcome.lives[-1]
@@ -116,11 +81,6 @@ def _side(name: str, outcome: Outcome, out: Path) -> Side:
         torch_says=next(iter(complaints.values()), ""),
         restart_status=last.exit_status if last.end is LifeEnd.EXITED and last is not killed else None,
         restart_first_step=last.first_step if last is not killed else None,
-        restart_said=_last_line(last.output_tail),
+        restart_said=last_line(last.output_tail),
         is_same_bits=last.exit_status == 0 and not outcome.differences,
     )
-
-
-def _last_line(text: str) -> str:
-    """Return the last line that says something."""
-    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")

@@ -6,11 +6,12 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from chaos.checkpoints.process import Examiner
 from chaos.errors import ChaosError
+from chaos.images import find_usable
 from chaos.lives.intercepted import run_intercepted
 from chaos.lives.request import LifeRequest
 from chaos.lives.starters import FreshStarter
@@ -45,9 +46,10 @@ class Diagnosis(Record, kw_only=True):
 
 
 def diagnose() -> Diagnosis:
-    """Try everything once; takes about a second."""
+    """Try everything once; takes a few seconds."""
     checks: tuple[Callable[[], Ability], ...] = (_interception, _free_space, _strace)
-    return Diagnosis(environment=this_environment(), abilities=tuple(check() for check in checks))
+    abilities = (*(check() for check in checks), *_file_systems())
+    return Diagnosis(environment=this_environment(), abilities=abilities)
 
 
 def _interception() -> Ability:
@@ -98,6 +100,14 @@ def _free_space() -> Ability:
         is_needed=True,
         detail=f"{free / 1e9:.1f} GB free; a campaign of the bundled trainer needs about 0.2 GB",
     )
+
+
+def _file_systems() -> Iterator[Ability]:
+    """Try to make, mount and cut an image of each kind."""
+    for usable in find_usable():
+        detail = usable.reason or "an image was made, mounted, and its power cut"
+        name = f"chaos powercut --fs {usable.kind}"
+        yield Ability(name=name, is_there=usable.is_usable, is_needed=False, detail=detail)
 
 
 def _strace() -> Ability:

@@ -20,14 +20,23 @@ from chaos.checks.lineage import is_clean, is_interrupted
 from chaos.errors import InconclusiveError, UsageError
 from chaos.executors.lineage import RECORDING
 from chaos.executors.pool import LocalPool
-from chaos.journal import ExplorationPlan, ReferenceRecorded, StatesFound, TrialFinished, TrialRepeated
-from chaos.model import FoundState, LifeRecord, Outcome, Reference, Start, Trial, TrialKind, TrialSpec
+from chaos.faults.every_point import error_points
+from chaos.journal import (
+    ExplorationPlan,
+    ReferenceRecorded,
+    StatesFound,
+    TrialFinished,
+    TrialRepeated,
+    TrialsPlanned,
+)
+from chaos.model import FaultKind, FoundState, LifeRecord, Outcome, Reference, Start, Trial, TrialKind, TrialSpec
 from chaos.planners.exhaustive import within_first_save
-from chaos.planners.frontier import Frontier, State, key_of
-from chaos.states.enumerating import read_found
+from chaos.planners.frontier import Frontier, Key, State, key_of
+from chaos.states.enumerating import FOUND, Enumerated, read_found
 from chaos.struck import crash_point_of, struck_life
 
 _MOST_KEPT: Final = 20
+_LEADING_ON: Final = frozenset({FaultKind.KILL, FaultKind.POWER_LOSS})
 
 
 class Exploration(Campaign):
@@ -38,6 +47,7 @@ class Exploration(Campaign):
         plan = self._begin(recorded)
         self._record_slots(pool)
         frontier = Frontier(self._found(0), self._found_in_slots(), saves=plan.saves, jobs=pool.jobs)
+        frontier.add_trials(self._error_trials(recorded))
         self._repeats_at = self._started.seed % max(min(ONE_IN, frontier.num_states), 1)
         self._restore(frontier)
         for outcome in pool.run_each(lambda slot: self._take_next(frontier, slot)):
@@ -81,7 +91,7 @@ class Exploration(Campaign):
                         task = State(found, trial.state, 0 if event.life == 1 else event.trial)
                         spec = self._state_spec(task, number, event.slot)
                         if spec.start is not None and Path(spec.start.recording).is_dir():
-                            return msgspec.structs.replace(spec, is_recorded=False)
+                            return msgspec.structs.replace(spec, enumeration=None)
         message = f"the recording that trial {number} began from is gone"
         raise UsageError(message, hint="explore again")
 
@@ -102,23 +112,41 @@ class Exploration(Campaign):
             slot = outcome.trial.number - FIRST_FAULTED
             self._record(TrialFinished(outcome=outcome))
             found = read_found(self._recording(outcome.trial.number, life=1))
-            self._record(StatesFound(trial=outcome.trial.number, slot=slot, life=1, states=found))
+            self._record_found(outcome.trial.number, slot, 1, found)
 
     def _control_spec(self, slot: int) -> TrialSpec:
         """Specify the recorded run of a slot."""
         trial = self._trial(FIRST_FAULTED + slot, TrialKind.CONTROL)
         spec = self.spec(trial, self._reference_found)
-        return msgspec.structs.replace(
-            spec, out=str(self._out(slot)), is_recorded=True, has_all_tears=self._plan.has_all_tears
-        )
+        enumeration = msgspec.structs.replace(self._plan.enumeration, faults=self._started.scenario.kinds)
+        return msgspec.structs.replace(spec, out=str(self._out(slot)), enumeration=enumeration)
+
+    def _record_found(self, number: int, slot: int, life: int, found: Enumerated) -> None:
+        """Journal what was enumerated in a recorded life."""
+        self._record(StatesFound(trial=number, slot=slot, life=life, states=found.states, num_cut=found.num_cut))
 
     def _found(self, slot: int) -> tuple[FoundState, ...]:
         """Return the crash points of a slot's recorded run."""
         events = (event for event in self._events if isinstance(event, StatesFound))
         return next((event.states for event in events if event.slot == slot and event.life == 1), ())
 
-    def _found_in_slots(self) -> dict[int, dict[tuple[str, int | None], FoundState]]:
-        """Return the crash points of each slot by what they are in every run: address and tear."""
+    def _error_trials(self, recorded: ReferenceRecorded) -> tuple[Trial, ...]:
+        """Return the trials not yet run in which a life meets an error, one or two at each operation that can fail."""
+        planned = self._planned(is_faulted=True)
+        if not planned:
+            num_saves = len(recorded.reference.profile.saves)
+            points = error_points(recorded.points, self._started.scenario.kinds, self._plan.saves, num_saves)
+            first = FIRST_FAULTED + self._started.jobs
+            planned = tuple(
+                self._trial(number, TrialKind.FAULTED, (point,)) for number, point in enumerate(points, first)
+            )
+            if planned:
+                self._record(TrialsPlanned(trials=planned))
+        self._last_number = max([self._last_number, *(trial.number for trial in planned)])
+        return tuple(trial for trial in planned if trial.number not in self._finished)
+
+    def _found_in_slots(self) -> dict[int, dict[Key, FoundState]]:
+        """Return the crash points of each slot by what they are in every run: address, tear, fault, variant."""
         slots = {event.slot for event in self._events if isinstance(event, StatesFound)}
         return {slot: {key_of(found): found for found in self._found(slot)} for slot in slots}
 
@@ -139,16 +167,20 @@ class Exploration(Campaign):
         task = frontier.take(slot)
         if task is None:
             return None
-        if isinstance(task, Trial):
-            spec = self._repetition(task, slot)
-            number = task.number
-        else:
-            number = self._next_number()
-            spec = self._state_spec(task, number, slot)
+        number, spec, folder = self._prepared(task, slot)
         self._slots[number] = slot
-        folder = self._repetition_folder(number) if isinstance(task, Trial) else self._state_folder(number)
         shutil.rmtree(folder, ignore_errors=True)
         return spec, folder
+
+    def _prepared(self, task: State | Trial, slot: int) -> tuple[int, TrialSpec, Path]:
+        """Return number, specification and folder of a state, of a trial that meets an error, or of a repetition."""
+        if isinstance(task, State):
+            number = self._next_number()
+            return number, self._state_spec(task, number, slot), self._state_folder(number)
+        if task.number in self._finished:
+            return task.number, self._repetition(task, slot), self._repetition_folder(task.number)
+        spec = msgspec.structs.replace(self.spec(task, self._reference_found), out=str(self._out(slot)))
+        return task.number, spec, self._state_folder(task.number)
 
     def _state_spec(self, task: State, number: int, slot: int) -> TrialSpec:
         """Specify the recovery from a crash state."""
@@ -161,14 +193,17 @@ class Exploration(Campaign):
             recording=str(self._recording(task.trial or FIRST_FAULTED + slot, life=len(lives)).absolute()),
             index=task.found.index,
             tear_offset=task.found.tear_offset,
+            loss=task.found.loss,
+            damage=task.found.variant if task.found.fault is FaultKind.BIT_FLIP else None,
             lives=lives,
         )
+        goes_on = len(lives) < self._plan.depth and task.found.fault in _LEADING_ON
+        enumeration = msgspec.structs.replace(self._plan.enumeration, faults=(task.found.fault,))
         return msgspec.structs.replace(
             self.spec(trial, self._reference_found),
             out=str(self._out(slot)),
             start=start,
-            is_recorded=len(lives) < self._plan.depth,
-            has_all_tears=self._plan.has_all_tears,
+            enumeration=enumeration if goes_on else None,
         )
 
     def _lives_before(self, task: State, slot: int) -> tuple[LifeRecord, ...]:
@@ -180,7 +215,7 @@ class Exploration(Campaign):
         """Specify an explored trial once more, with a fresh life."""
         spec = msgspec.json.decode((self._state_folder(trial.number) / "spec.json").read_bytes(), type=TrialSpec)
         repeated = msgspec.structs.replace(trial, kind=TrialKind.REPEATED)
-        return msgspec.structs.replace(spec, trial=repeated, modules="", is_recorded=False, out=str(self._out(slot)))
+        return msgspec.structs.replace(spec, trial=repeated, modules="", enumeration=None, out=str(self._out(slot)))
 
     def _take_explored(self, frontier: Frontier, outcome: Outcome) -> None:
         """Record the outcome of a recovery; add the states that it went through; keep what is worth keeping."""
@@ -190,11 +225,12 @@ class Exploration(Campaign):
             if not self._keeps_all and not frontier.needs(number):
                 self._keep_little(self._finished[number], slot)
             return
-        if is_interrupted(outcome) and frontier.again(outcome.trial.state):
+        is_state = outcome.trial.kind is TrialKind.EXPLORED
+        if is_interrupted(outcome) and is_state and frontier.again(outcome.trial.state):
             return
         self._record(TrialFinished(outcome=outcome))
         life = len(outcome.lives)
-        if life <= self._plan.depth and (self._recording(number, life=life) / "states.ndjson").exists():
+        if is_state and life <= self._plan.depth and (self._recording(number, life=life) / FOUND).exists():
             self._add_found(frontier, number, slot, life)
         if self._is_warm and self._is_to_be_repeated(outcome):
             frontier.repeat(slot, outcome.trial)
@@ -203,8 +239,12 @@ class Exploration(Campaign):
 
     def _is_to_be_repeated(self, outcome: Outcome) -> bool:
         """Tell whether a trial is run once more with a fresh life: one in twenty, and the first that has a save."""
-        if len(self._explored()) % ONE_IN == (self._repeats_at + 1) % ONE_IN:
+        kind = outcome.trial.kind
+        same = sum(1 for other in self._finished.values() if other.trial.kind is kind)
+        if same % ONE_IN == (self._repeats_at + 1) % ONE_IN:
             return True
+        if kind is not TrialKind.EXPLORED:
+            return False
         is_first = not self._has_repeated_resume and bool(outcome.lives[-2].acknowledgements)
         self._has_repeated_resume |= is_first
         return is_first
@@ -224,10 +264,11 @@ class Exploration(Campaign):
 
     def _add_found(self, frontier: Frontier, number: int, slot: int, life: int) -> None:
         """Journal the crash points of a recorded recovery that lead to states not seen before."""
-        found = within_first_save(read_found(self._recording(number, life=life)))
-        if not all(frontier.knows(state.digest) for state in found):
-            self._record(StatesFound(trial=number, slot=slot, life=life, states=found))
-            frontier.add(number, slot, found)
+        found = read_found(self._recording(number, life=life))
+        states = within_first_save(found.states)
+        if not all(frontier.knows(state.digest) for state in states):
+            self._record_found(number, slot, life, Enumerated(states=states, num_cut=found.num_cut))
+            frontier.add(number, slot, states)
 
     def _take_repeated(self, outcome: Outcome) -> None:
         """Record a fresh repetition, and compare it with the warm run."""
@@ -264,4 +305,5 @@ class Exploration(Campaign):
 def _is_of(found: FoundState, trial: Trial) -> bool:
     """Tell whether a crash point is the last one of a trial."""
     point = trial.crash_points[-1]
-    return found.digest == trial.state and found.address == point.address and found.tear_offset == point.tear_offset
+    is_same = (found.address, found.tear_offset, found.variant) == (point.address, point.tear_offset, point.variant)
+    return found.digest == trial.state and is_same

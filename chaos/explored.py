@@ -6,15 +6,17 @@ judged by itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from chaos.journal import Event, StatesFound, TrialFinished
+from chaos.journal import Event, ExplorationPlan, StatesFound, TrialFinished, TrialsPlanned
 from chaos.model import (
     Address,
     CheckName,
     CrashPoint,
+    FaultKind,
+    FileSystem,
     FoundState,
     LifeEnd,
     LifeRecord,
@@ -53,12 +55,36 @@ class Interval(Record, kw_only=True):
     points: int
 
 
+class FaultCount(Record, kw_only=True):
+    """What was enumerated of one kind of fault: points, distinct states (of errors: trials), how many broke a rule."""
+
+    fault: FaultKind
+    points: int = 0
+    states: int = 0
+    judged: int = 0
+    failing: int = 0
+
+
+class LostGroup(Record, kw_only=True):
+    """States of a loss of power in which the same thing is missing: a call, before an operation, by some rules."""
+
+    checks: tuple[CheckName, ...]
+    path: str
+    missing: str
+    published_by: str
+    saves: tuple[int, ...]
+    profiles: tuple[FileSystem, ...]
+    states: int
+
+
 class Explored(Record, kw_only=True):
     """What was enumerated and judged. `points` are crash points, `states_distinct` what is left without equal ones.
 
     `points_recorded` are those of the recorded run itself, the others those of recoveries that led to a new state.
-    `points_judged` counts the points whose state was judged; `states_early_stopped` the recoveries that were not run
-    to their end.
+    `points_judged` counts the points whose state was judged; `states_early_stopped` the recoveries that were not run to
+    their end. `points_cut` are points at which the model allows more states of a loss of power than were tried, which
+    were at most `num_losses` for each file system. `by_operation` and `intervals` are of all kinds but the loss of
+    power; its own are `losses`.
     """
 
     depth: int
@@ -71,6 +97,10 @@ class Explored(Record, kw_only=True):
     states_early_stopped: int
     by_operation: tuple[OperationCount, ...]
     intervals: tuple[Interval, ...] = ()
+    by_fault: tuple[FaultCount, ...] = ()
+    losses: tuple[LostGroup, ...] = ()
+    points_cut: int = 0
+    num_losses: int = 0
 
 
 class _Point(Record, kw_only=True):
@@ -106,6 +136,16 @@ def _with_lives(outcome: Outcome, lives: tuple[LifeRecord, ...]) -> Outcome:
     struck = msgspec.structs.replace(
         struck, crash_state=seen.crash_state, state_digest=seen.state_digest, other_files=seen.other_files
     )
+    if seen.evidence is not None and struck.evidence is not None:  # what was done to the files belongs to the state
+        own = struck.evidence
+        evidence = msgspec.structs.replace(
+            seen.evidence,
+            crash_point=own.crash_point,
+            phase=own.phase,
+            operation_index=own.operation_index,
+            loss=own.loss,
+        )
+        struck = msgspec.structs.replace(struck, evidence=evidence)
     return msgspec.structs.replace(outcome, lives=(*before, struck, recovery))
 
 
@@ -127,33 +167,98 @@ def doubts_about(points: Sequence[_Point]) -> list[str]:
 
 
 def summarize(
-    points: Sequence[_Point], violations: Iterable[Violation], events: Sequence[Event], *, depth: int, saves: str
+    points: Sequence[_Point],
+    violations: Iterable[Violation],
+    events: Sequence[Event],
+    plan: ExplorationPlan,
+    kinds: Sequence[FaultKind] = (FaultKind.KILL,),
 ) -> Explored:
-    """Count points and states, by operation and file, and find the intervals in which a rule is broken."""
+    """Count points and states, by kind, operation and file, and find where a rule is broken."""
     bad: dict[tuple[int, CrashPoint], set[CheckName]] = {}
     for violation in violations:
         if violation.crash_point is not None:
             bad.setdefault((violation.trial, violation.crash_point), set()).add(violation.check)
     checks = [_checks_at(point, bad) for point in points]
-    states = [point.found.digest for point in points]
     judged = {point.found.digest for point in points if point.outcome is not None}
     stopped = [
         event.outcome.trial.number
         for event in events
         if isinstance(event, TrialFinished) and event.outcome.lives and event.outcome.lives[-1].end is LifeEnd.STOPPED
     ]
+    by_place = [(p, c) for p, c in zip(points, checks, strict=True) if p.found.fault is not FaultKind.POWER_LOSS]
+    placed, broken = [point for point, _ in by_place], [found for _, found in by_place]
     return Explored(
-        depth=depth,
-        saves=saves,
+        depth=plan.depth,
+        saves=plan.saves,
         points=len(points),
         points_recorded=sum(point.group[1] == 1 for point in points),
         points_judged=sum(point.outcome is not None for point in points),
-        states_distinct=len(set(states)),
+        states_distinct=len({point.found.digest for point in points}),
         states_judged=len(judged),
         states_early_stopped=len(stopped),
-        by_operation=_by_operation(points, checks),
-        intervals=tuple(_intervals(points, checks)),
+        by_operation=_by_operation(placed, broken),
+        intervals=tuple(interval for kind in kinds for interval in _intervals(*_of_kind(by_place, kind))),
+        by_fault=tuple(_by_fault(points, checks, kinds, events, bad)),
+        losses=tuple(_losses(points, checks)),
+        points_cut=sum(e.num_cut for e in events if isinstance(e, StatesFound) and (e.slot == 0 or e.life > 1)),
+        num_losses=plan.enumeration.num_losses,
     )
+
+
+def _of_kind(
+    by_place: Sequence[tuple[_Point, set[CheckName]]], kind: FaultKind
+) -> tuple[list[_Point], list[set[CheckName]]]:
+    """Return the points of one kind of fault, and what is broken at each."""
+    mine = [(point, broken) for point, broken in by_place if point.found.fault is kind]
+    return [point for point, _ in mine], [broken for _, broken in mine]
+
+
+def _by_fault(
+    points: Sequence[_Point],
+    checks: Sequence[set[CheckName]],
+    kinds: Sequence[FaultKind],
+    events: Sequence[Event],
+    bad: Mapping[tuple[int, CrashPoint], set[CheckName]],
+) -> Iterator[FaultCount]:
+    """Yield the counts of each kind; states that break a rule are counted once, as those of errors are trials."""
+    finished = [e.outcome for e in events if isinstance(e, TrialFinished) and e.outcome.trial.kind is TrialKind.FAULTED]
+    planned = [t for e in events if isinstance(e, TrialsPlanned) for t in e.trials if t.kind is TrialKind.FAULTED]
+    for kind in kinds:
+        if kind.is_error:
+            mine = [outcome for outcome in finished if outcome.trial.fault is kind]
+            numbers = {outcome.trial.number for outcome in mine}
+            num_planned = sum(trial.fault is kind for trial in planned)
+            failing = len({number for number, _ in bad if number in numbers})
+            yield FaultCount(fault=kind, points=num_planned, states=num_planned, judged=len(mine), failing=failing)
+            continue
+        found = [(point, broken) for point, broken in zip(points, checks, strict=True) if point.found.fault is kind]
+        yield FaultCount(
+            fault=kind,
+            points=len(found),
+            states=len({point.found.digest for point, _ in found}),
+            judged=len({point.found.digest for point, _ in found if point.outcome is not None}),
+            failing=len({point.found.digest for point, broken in found if broken}),
+        )
+
+
+def _losses(points: Sequence[_Point], checks: Sequence[set[CheckName]]) -> Iterator[LostGroup]:
+    """Yield what is missing in the states of a loss of power that break a rule, the most frequent first."""
+    groups: dict[tuple[str, str, str], list[tuple[_Point, set[CheckName]]]] = {}
+    for point, broken in zip(points, checks, strict=True):
+        for lack in point.found.loss.not_durable if broken and point.found.loss is not None else ():
+            _, _, operation = lack.published_by.rpartition(": ")
+            groups.setdefault((lack.path, lack.missing, operation), []).append((point, broken))
+    for (path, missing, operation), found in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0])):
+        losses = [point.found.loss for point, _ in found if point.found.loss is not None]
+        yield LostGroup(
+            checks=tuple(sorted({check for _, broken in found for check in broken})),
+            path=path,
+            missing=missing,
+            published_by=operation,
+            saves=tuple(sorted({point.found.address.save for point, _ in found if point.found.address.save})),
+            profiles=tuple(name for name in FileSystem if any(name in loss.profiles for loss in losses)),
+            states=len({point.found.digest for point, _ in found}),
+        )
 
 
 def _checks_at(point: _Point, bad: dict[tuple[int, CrashPoint], set[CheckName]]) -> set[CheckName]:

@@ -15,12 +15,13 @@ from chaos.exploration import Exploration
 from chaos.journal import CampaignEnded, CampaignStarted, Event, ExplorationPlan, ReferenceRecorded, read_events
 from chaos.judging import Judged, judge_events
 from chaos.lives.starters import require_warmable
-from chaos.model import SCHEMA, Record, Trial, TrialKind
+from chaos.model import SCHEMA, FaultKind, Record, Trial, TrialKind
 from chaos.reports.result import to_json
 from chaos.reports.terminal import Progress, print_report
 from chaos.runs import find_run, name_to_type, open_run, start_run, started_of
 from chaos.scenario import Scenario
 from chaos.settings import LivesKind, Settings, SettingsLayer, resolve_settings
+from chaos.tables import FaultSpec
 from chaos.verdict import exit_status
 
 _RESULT: Final = "result.json"
@@ -53,12 +54,17 @@ class Planned(Record, kw_only=True):
 
 
 def settle(asked: Asked) -> tuple[Scenario, Settings]:
-    """Merge all sources of settings; the scenario comes back with the deadline that is in force."""
+    """Merge all sources of settings; the scenario comes back with the deadline and the faults that are in force."""
     settings = resolve_settings(asked.layer, asked.scenario, default_lives=asked.default_lives)
     target = msgspec.structs.replace(asked.scenario.target, deadline_s=settings.deadline_s)
     if settings.lives is LivesKind.WARM:
         require_warmable(target)
-    return msgspec.structs.replace(asked.scenario, target=target), settings
+    if settings.no_intercept and settings.faults != (FaultKind.KILL,):
+        others = ", ".join(kind for kind in settings.faults if kind is not FaultKind.KILL)
+        message = f"without interception a target can only be killed: {others} would have to answer its calls"
+        raise UsageError(message, hint="leave --no-intercept (or CHAOS_NO_INTERCEPT) out; `chaos doctor` says why not")
+    faults = tuple(FaultSpec(kind=kind) for kind in settings.faults)
+    return msgspec.structs.replace(asked.scenario, target=target, faults=faults), settings
 
 
 def run_campaign(asked: Asked, progress: TextIO) -> int:
@@ -115,6 +121,9 @@ def go_on(root: Path, name: str, layer: SettingsLayer, *, is_json: bool, progres
     folder = find_run(root, name)
     with open_run(folder) as (_, events):
         started = started_of(events, folder)
+    if started.power_cut is not None:
+        message = f"{started.run} is a campaign of power cuts, which nobody can go on with"
+        raise UsageError(message, hint="start a new one with `chaos powercut`")
     settings = resolve_settings(layer, started.scenario)
     return _run_and_report(folder, None, settings, is_json=is_json, progress=progress)
 
@@ -191,14 +200,21 @@ def _cost(started: CampaignStarted, recorded: ReferenceRecorded, trials: tuple[T
     )
 
 
+def _has_only_kills(trials: tuple[Trial, ...]) -> bool:
+    """Tell whether nothing but kills was drawn."""
+    return all(trial.fault is FaultKind.KILL for trial in trials)
+
+
 def _print_plan(planned: Planned) -> None:
     """Print a schedule for people."""
     click.echo(
-        f"seed {planned.seed}: {planned.kills} kills, drawn from {planned.points} points that both references reached"
+        f"seed {planned.seed}: {planned.kills} {'kills' if _has_only_kills(planned.trials) else 'faults'}, "
+        f"drawn from {planned.points} points that both references reached"
     )
     for trial in planned.trials:
         click.echo(f"trial {trial.number} ({trial.kind})")
         for life, point in enumerate(trial.crash_points, start=1):
-            click.echo(f"  life {life}: kill {point} [{point.expected_phase}]")
+            kill = "kill " if point.fault is FaultKind.KILL else ""
+            click.echo(f"  life {life}: {kill}{point} [{point.expected_phase}]")
     size_mb = max(1.0, planned.expected_bytes / 1e6)
     click.echo(f"expected: about {planned.expected_seconds:.0f} s; with --keep, at most {size_mb:.0f} MB on the disk")

@@ -14,7 +14,7 @@ from typing import Self
 import msgspec
 
 from chaos.errors import UsageError
-from chaos.model import SCHEMA, FoundState, LivesMode, Outcome, PlannablePoint, Record, Reference, Trial
+from chaos.model import SCHEMA, Enumeration, FoundState, LivesMode, Outcome, PlannablePoint, Record, Reference, Trial
 from chaos.scenario import Scenario
 from chaos.settings import LivesKind
 
@@ -22,14 +22,21 @@ FILE_NAME = "journal.ndjson"
 
 
 class ExplorationPlan(Record, kw_only=True):
-    """What `chaos explore` enumerates: kills in how many lives of a lineage, which saves, how many tears of a write.
+    """What `chaos explore` enumerates: faults in how many lives of a lineage, which saves, which states.
 
     `saves` is `all`, `first`, `last`, or an ordinal as text.
     """
 
     depth: int
     saves: str
-    has_all_tears: bool = False
+    enumeration: Enumeration = Enumeration()
+
+
+class PowerCutPlan(Record, kw_only=True):
+    """What `chaos powercut` does: so many real power cuts on each kind of image, as `chaos.images` writes them."""
+
+    kinds: tuple[str, ...]
+    cuts: int
 
 
 class CampaignStarted(Record, tag="campaign_started", tag_field="event", kw_only=True):
@@ -43,7 +50,9 @@ class CampaignStarted(Record, tag="campaign_started", tag_field="event", kw_only
     mode: LivesMode
     strict: bool
     lives: LivesKind = LivesKind.FRESH
+    without_fsync: bool = False
     exploration: ExplorationPlan | None = None
+    power_cut: PowerCutPlan | None = None
     scenario: Scenario
 
 
@@ -65,13 +74,15 @@ class TrialsPlanned(Record, tag="trials_planned", tag_field="event", kw_only=Tru
 class StatesFound(Record, tag="states_found", tag_field="event", kw_only=True):
     """The crash points of a recorded life: of trial `trial`, run in slot `slot`, whose last life is number `life`.
 
-    Of a later life than the first they are journalled only where one of the states had not been seen before.
+    Of a later life than the first they are journalled only where one of the states had not been seen before. At
+    `num_cut` points a loss of power may leave more states than were enumerated.
     """
 
     trial: int
     slot: int
     life: int
     states: tuple[FoundState, ...]
+    num_cut: int = 0
 
 
 class TrialFinished(Record, tag="trial_finished", tag_field="event", kw_only=True):

@@ -67,6 +67,7 @@ def judge_events(events: tuple[Event, ...], folder: Path, *, checks: Mapping[Che
         claim=started.scenario.claim,
         mode=started.mode,
         lives=lives_of(events),
+        without_fsync=started.without_fsync,
         repeated=sum(isinstance(event, TrialRepeated) for event in events),
         elapsed_s=ended.elapsed_s if ended else 0.0,
     )
@@ -84,7 +85,7 @@ def judge_events(events: tuple[Event, ...], folder: Path, *, checks: Mapping[Che
         result = build_result(judgement, facts, _NO_REFERENCE, (), Coverage())
         if started.exploration is not None:
             asked = started.exploration
-            nothing = summarize((), (), (), depth=asked.depth, saves=asked.saves)
+            nothing = summarize((), (), (), asked)
             result = msgspec.structs.replace(result, exploration=nothing)
         return Judged(judgement=judgement, result=result, reference=None, outcomes=())
     reference = complete(recorded.reference, everything)
@@ -101,6 +102,7 @@ def judge_events(events: tuple[Event, ...], folder: Path, *, checks: Mapping[Che
         started.scenario.target,
         run_name=name_to_type(folder),
         kills_requested=started.kills,
+        kinds=started.scenario.kinds,
         strict=started.strict,
         expect=started.scenario.expect,
         causes=tuple(causes),
@@ -112,7 +114,7 @@ def judge_events(events: tuple[Event, ...], folder: Path, *, checks: Mapping[Che
     result = build_result(judgement, facts, reference, judged, coverage)
     result = msgspec.structs.replace(result, trials_discarded=discarded)
     if plan is not None:
-        explored = summarize(points, violations, events, depth=plan.depth, saves=plan.saves)
+        explored = summarize(points, violations, events, plan, started.scenario.kinds)
         result = msgspec.structs.replace(result, exploration=explored)
     return Judged(judgement=judgement, result=result, reference=reference, outcomes=judged)
 
@@ -129,13 +131,14 @@ def _without_reference(started: CampaignStarted, causes: tuple[str, ...]) -> Jud
     reason = "there is no reference to judge by"
     return Judgement(
         verdict=Verdict.INCONCLUSIVE,
+        verdicts=dict.fromkeys(started.scenario.kinds, Verdict.INCONCLUSIVE),
         as_expected=started.scenario.expect.verdict is Verdict.INCONCLUSIVE,
         expect=started.scenario.expect,
         is_strict=started.strict,
         findings=(),
         checks=tuple(CheckResult(check=name, status=CheckStatus.NOT_RUN, reason=reason) for name in CheckName),
         inconclusive=causes,
-        kills_requested=started.kills,
+        kills_requested=started.kills * len(started.scenario.kinds),
         kills_landed=0,
         kills_by_phase=dict.fromkeys(Phase, 0),
     )

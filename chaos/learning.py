@@ -72,6 +72,8 @@ def plannable_points(target: Target, profile: TargetProfile, log_a: Log, log_b: 
             phase=visit.phase,
             position=visit.position,
             tears=_tears(visit, by_address[visit.address]),
+            start=_shared(visit, by_address[visit.address])[0],
+            end=_shared(visit, by_address[visit.address])[1],
             is_published=visit.address in published,
         )
         for visit in shared
@@ -87,7 +89,14 @@ def recovery_points(target: Target, profile: TargetProfile, log: Log) -> tuple[P
     visits = list(_visits(target, profile, log, is_first_life=False))
     counts = Counter(visit.address for visit in visits)
     return tuple(
-        PlannablePoint(address=visit.address, phase=visit.phase, position=visit.position, tears=_tears(visit, visit))
+        PlannablePoint(
+            address=visit.address,
+            phase=visit.phase,
+            position=visit.position,
+            tears=_tears(visit, visit),
+            start=visit.start,
+            end=visit.end,
+        )
         for visit in visits
         if visit.phase is Phase.RECOVERY and visit.is_of_checkpoint and counts[visit.address] == 1
     )
@@ -339,9 +348,15 @@ def _chosen_beside(visits: Sequence[_Visit]) -> frozenset[tuple[int, str]]:
     return frozenset((save, file) for save, found in families.items() for file in found.values())
 
 
+def _shared(visit_a: _Visit, visit_b: _Visit) -> tuple[int, int]:
+    """Return the file offsets between which both wrote; equal ones where that is nothing."""
+    start = max(visit_a.start, visit_b.start)
+    return start, max(start, min(visit_a.end, visit_b.end))
+
+
 def _tears(visit_a: _Visit, visit_b: _Visit) -> tuple[int, ...]:
     """Return page boundaries strictly inside both writes, at most `MAX_TEARS` of them, evenly spread."""
-    start, end = max(visit_a.start, visit_b.start), min(visit_a.end, visit_b.end)
+    start, end = _shared(visit_a, visit_b)
     boundaries = range((start // PAGE_BYTES + 1) * PAGE_BYTES, end, PAGE_BYTES)
     if len(boundaries) <= MAX_TEARS:
         return tuple(boundaries)

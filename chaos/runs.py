@@ -71,6 +71,7 @@ def start_run(
         mode=LivesMode.POLLED if settings.no_intercept else LivesMode.INTERCEPTED,
         strict=settings.strict,
         lives=settings.lives,
+        without_fsync=settings.without_fsync,
         exploration=exploration,
         scenario=scenario,
     )

@@ -63,8 +63,7 @@ _ANY_NAME = "\ue000"  # a name that no glob spells out, so that only a wildcard 
 class Scenario(Record, kw_only=True):
     """A scenario that was read and checked; globs of its target are relative to the output folder.
 
-    `seed` and `schedule.kills` are None where the scenario does not say; `has_deadline` tells that it sets the
-    target's deadline itself.
+    `seed`, `schedule.kills` and `faults` are None or empty where it does not say; `has_deadline`: the target's is its.
     """
 
     schema: int = SCHEMA
@@ -74,8 +73,13 @@ class Scenario(Record, kw_only=True):
     target: Target
     has_deadline: bool = False
     schedule: Schedule = Schedule()
-    faults: tuple[FaultSpec, ...] = (FaultSpec(kind=FaultKind.KILL),)
+    faults: tuple[FaultSpec, ...] = ()
     expect: Expect = Expect()
+
+    @property
+    def kinds(self) -> tuple[FaultKind, ...]:
+        """Return the kinds of fault to inject, each once: `kill`, where nothing is said."""
+        return tuple(dict.fromkeys(fault.kind for fault in self.faults)) or (FaultKind.KILL,)
 
 
 BUNDLED_TARGET = TargetTable(
@@ -96,10 +100,12 @@ _GRAMMAR = Grammar(
         "schedule.phases": tuple(Phase),
         "fault": FaultSpec.__struct_fields__,
         "expect": ExpectTable.__struct_fields__,
+        "expect.verdicts": tuple(FaultKind),
     },
     choices={
         "kind": tuple(FaultKind),
         "verdict": tuple(Verdict),
+        "verdicts": (*FaultKind, *Verdict),
         "findings": tuple(CheckName),
         "allow": tuple(CheckName),
         "phases": tuple(Phase),
@@ -188,7 +194,6 @@ def parse_scenario(text: str, *, source: str, name: str) -> Scenario:
     except msgspec.ValidationError as error:
         explain(place, _GRAMMAR, str(error))
     _check_phases(table.schedule.phases, place)
-    _check_expect(table.expect, place)
     return Scenario(
         name=table.name or name,
         claim=table.claim,
@@ -196,8 +201,8 @@ def parse_scenario(text: str, *, source: str, name: str) -> Scenario:
         target=_target(table.target or BUNDLED_TARGET, place),
         has_deadline=table.target is not None and table.target.deadline_s is not None,
         schedule=table.schedule,
-        faults=table.fault,
-        expect=msgspec.convert(table.expect, Expect, from_attributes=True),
+        faults=table.fault or (),
+        expect=_expect(table.expect, place),
     )
 
 
@@ -210,7 +215,8 @@ def dump_scenario(scenario: Scenario) -> str:
         del target["deadline_s"]
     document = msgspec.to_builtins(scenario)
     del document["has_deadline"]
-    document |= {"target": target, "fault": document.pop("faults")}
+    faults = document.pop("faults")
+    document |= {"target": target} | ({"fault": faults} if faults else {})
     if document["seed"] is None:
         del document["seed"]
     if scenario.schedule.kills is None:
@@ -269,12 +275,16 @@ def _check_phases(phases: Mapping[Phase, float], place: Place) -> None:
         place.fail("schedule.phases", f"the shares add up to {total:g}, not to 1")
 
 
-def _check_expect(expect: ExpectTable, place: Place) -> None:
-    """Require that an expected failure says which finding, and that nothing else does."""
-    if expect.verdict == Verdict.FAIL and not expect.findings:
+def _expect(table: ExpectTable, place: Place) -> Expect:
+    """Return what is expected; require that an expected failure says which finding, and that nothing else does."""
+    verdict = table.verdict or table.gravest
+    if not verdict.is_as_grave_as(table.gravest):
+        place.fail("expect.verdict", f"`{verdict}` cannot come of `{table.gravest}` in `verdicts`", "Leave it out.")
+    if verdict is Verdict.FAIL and not table.findings:
         place.fail("expect.findings", "is missing", "An expected failure names at least one finding.")
-    if expect.verdict != Verdict.FAIL and (expect.findings or expect.allow):
-        place.fail("expect.verdict", f"`{expect.verdict}` expects no findings", 'Write `verdict = "fail"`.')
+    if verdict is not Verdict.FAIL and (table.findings or table.allow):
+        place.fail("expect.verdict", f"`{verdict}` expects no findings", 'Write `verdict = "fail"`.')
+    return Expect(verdict=verdict, verdicts=table.verdicts, findings=table.findings, allow=table.allow)
 
 
 def _target(table: TargetTable, place: Place) -> Target:

@@ -18,7 +18,7 @@ import msgspec
 
 from chaos.complaints import Grammar, Place, explain
 from chaos.errors import UsageError
-from chaos.model import Record
+from chaos.model import FaultKind, Record
 from chaos.scenario import DEFAULT_DEADLINE_S, MAX_DEADLINE_S, MAX_KILLS, MAX_SEED, Scenario
 
 DEFAULT_KILLS = 20
@@ -61,13 +61,16 @@ class SettingsLayer(Record, kw_only=True):
     deadline_s: Annotated[float, msgspec.Meta(gt=0, le=MAX_DEADLINE_S)] | None = None
     lives: LivesKind | None = None
     no_intercept: bool | None = None
+    faults: Annotated[tuple[FaultKind, ...], msgspec.Meta(min_length=1)] | None = None
+    without_fsync: bool | None = None
 
 
 class Settings(Record, kw_only=True):
     """The settings in force. `budget_s` and `max_bytes` are None where there is no bound.
 
-    `keep` keeps the output folders of trials that passed too; `deadline_s` bounds each life; `sources` maps each
-    setting's name to where its value came from.
+    `kills` is the number for each kind of `faults`. `keep` keeps the output folders of trials that passed too;
+    `deadline_s` bounds each life; `without_fsync` answers the target's fsync without carrying it out; `sources` maps
+    each setting's name to where its value came from.
     """
 
     kills: int
@@ -80,12 +83,14 @@ class Settings(Record, kw_only=True):
     deadline_s: float
     lives: LivesKind
     no_intercept: bool
+    faults: tuple[FaultKind, ...]
+    without_fsync: bool
     sources: dict[str, Source]
 
 
 _WRITTEN_NAMES = {"budget_s": "budget"}  # with a unit in the value, not in the name
 _KEYS = tuple(_WRITTEN_NAMES.get(field, field) for field in SettingsLayer.__struct_fields__)
-_GRAMMAR = Grammar(tables={"": _KEYS}, choices={"lives": tuple(LivesKind)})
+_GRAMMAR = Grammar(tables={"": _KEYS}, choices={"lives": tuple(LivesKind), "faults": tuple(FaultKind)})
 
 
 def resolve_settings(
@@ -131,8 +136,11 @@ def merge(
         "deadline_s": lambda: DEFAULT_DEADLINE_S,
         "lives": lambda: default_lives,
         "no_intercept": lambda: False,
+        "faults": lambda: (FaultKind.KILL,),
+        "without_fsync": lambda: False,
     }
     values |= {field: default() for field, default in defaults.items() if values[field] is None}
+    values["faults"] = tuple(dict.fromkeys(values["faults"]))
     return Settings(sources=sources, **values)
 
 
@@ -172,6 +180,7 @@ def layer_from_scenario(scenario: Scenario) -> SettingsLayer:
         kills=scenario.schedule.kills,
         seed=scenario.seed,
         deadline_s=scenario.target.deadline_s if scenario.has_deadline else None,
+        faults=tuple(fault.kind for fault in scenario.faults) or None,
     )
 
 
@@ -208,6 +217,8 @@ def _layer(place: Place, written: Mapping[str, Any], *, is_text: bool = False) -
         budget = parse_duration(budget, place=place)
     if isinstance(size := values.get("max_bytes"), str):
         values["max_bytes"] = parse_size(size, place=place)
+    if isinstance(faults := values.get("faults"), str):
+        values["faults"] = [word.strip() for word in faults.split(",")]
     if "budget_s" in values:  # the field's name is not a key that a user may write
         place.fail("budget_s", "is not a known key", "Did you mean `budget`?")
     try:

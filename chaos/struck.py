@@ -9,7 +9,13 @@ from chaos.model import CrashPoint, Evidence, FoundState, LifeEnd, LifeRecord
 
 def struck_life(life: LifeRecord, found: FoundState) -> LifeRecord:
     """Return the record of `life` up to a crash point of it; what is in the folder then is not filled in."""
-    point = CrashPoint(address=found.address, expected_phase=found.phase, tear_offset=found.tear_offset)
+    point = CrashPoint(
+        address=found.address,
+        expected_phase=found.phase,
+        fault=found.fault,
+        tear_offset=found.tear_offset,
+        variant=found.variant,
+    )
     return msgspec.structs.replace(
         life,
         end=LifeEnd.STRUCK,
@@ -23,6 +29,7 @@ def struck_life(life: LifeRecord, found: FoundState) -> LifeRecord:
             root_signal=0,
             processes_killed=0,
             is_built=True,
+            loss=found.loss,
         ),
         steps=found.steps,
         first_step=found.first_step,

@@ -108,7 +108,9 @@ class TargetTable(Record, kw_only=True):
 class Schedule(Record, kw_only=True):
     """How many kills (None: as set elsewhere), and the share of them in each phase; the shares add up to 1."""
 
-    kills: Annotated[_Kills | None, says("How many kills must land. Default: 20.")] = None
+    kills: Annotated[
+        _Kills | None, says("How many kills must land, or faults of each kind that is asked for. Default: 20.")
+    ] = None
     phases: Annotated[
         dict[Phase, Share],
         says(
@@ -121,19 +123,40 @@ class Schedule(Record, kw_only=True):
 class FaultSpec(Record, kw_only=True):
     """One kind of fault that the campaign injects."""
 
-    kind: Annotated[FaultKind, says("What happens at a crash point: `kill` is a SIGKILL of the whole process tree.")]
+    kind: Annotated[
+        FaultKind,
+        says(
+            "What happens at a crash point: `kill` is a SIGKILL of the whole process tree, `torn_write` one inside a "
+            "write at any byte, `power_loss` takes away what was not made durable, `disk_full` (ENOSPC), `io_error` "
+            "(EIO) and `short_write` are answers that the target has to deal with, `bit_flip` damages a checkpoint "
+            "after a kill."
+        ),
+    ]
 
 
 class ExpectTable(Record, kw_only=True):
     """What a scenario expects: a verdict, and of a failure at least one of `findings` and none outside both lists."""
 
-    verdict: Annotated[Verdict, says("The verdict that this scenario should come to.")] = Verdict.PASS
+    verdict: Annotated[
+        Verdict | None,
+        says("The verdict that this scenario should come to. Default: the gravest of `verdicts`, or else `pass`."),
+    ] = None
+    verdicts: Annotated[
+        dict[FaultKind, Verdict],
+        says("The verdicts that single kinds of fault should come to, where they are to be told apart."),
+    ] = msgspec.field(default_factory=dict)
     findings: Annotated[
         tuple[CheckName, ...], says("The checks of which at least one must fail, where a failure is expected.")
     ] = ()
     allow: Annotated[
         tuple[CheckName, ...], says("Further checks that may fail, where a failure is expected; no others may.")
     ] = ()
+
+    @property
+    def gravest(self) -> Verdict:
+        """Return the gravest of the verdicts of single kinds of fault; `pass` where none is given."""
+        given = self.verdicts.values()
+        return next((verdict for verdict in (Verdict.FAIL, Verdict.INCONCLUSIVE) if verdict in given), Verdict.PASS)
 
 
 class ScenarioTable(Record, kw_only=True):
@@ -149,7 +172,5 @@ class ScenarioTable(Record, kw_only=True):
         TargetTable | None, says("The command under test and its files. Default: the bundled trainer.")
     ] = None
     schedule: Annotated[Schedule, says("How many kills, and in which phases.")] = Schedule()
-    fault: Annotated[_Faults, says("The kinds of fault to inject, one table each. Default: `kill`.")] = (
-        FaultSpec(kind=FaultKind.KILL),
-    )
+    fault: Annotated[_Faults | None, says("The kinds of fault to inject, one table each. Default: `kill`.")] = None
     expect: Annotated[ExpectTable, says("What should come out; by default, a pass.")] = ExpectTable()

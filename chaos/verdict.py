@@ -5,17 +5,19 @@ The order of merging is fail, inconclusive, pass: a rule that was seen broken is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import xxhash
 
 from chaos.checks import ALL_CHECKS, Check, doubts
-from chaos.checks.lineage import landed_kills
+from chaos.checks.lineage import landed_strikes
 from chaos.checks.severity import severity_of
 from chaos.model import (
     CheckName,
     CheckResult,
+    CheckStatus,
     Expect,
+    FaultKind,
     Finding,
     Outcome,
     Phase,
@@ -36,10 +38,13 @@ _EXIT_STATUS = {Verdict.PASS: 0, Verdict.FAIL: 1, Verdict.INCONCLUSIVE: 4}
 class Judgement(Record, kw_only=True):
     """What a campaign comes to; `inconclusive` are the sentences that say what was not proven.
 
-    `kills_by_phase` has all phases and counts where the kills really landed. `is_strict` says that warnings fail too.
+    `verdicts` has one for each kind of fault, judged by itself beside the lineages without any; `verdict` is the
+    gravest of them. `kills_by_phase` has all phases and counts where the faults really landed. `is_strict` says that
+    warnings fail too.
     """
 
     verdict: Verdict
+    verdicts: dict[FaultKind, Verdict]
     as_expected: bool
     expect: Expect
     is_strict: bool
@@ -59,46 +64,96 @@ def judge(  # noqa: PLR0913 - a verdict rests on everything that was asked and s
     *,
     run_name: str,
     kills_requested: int,
+    kinds: tuple[FaultKind, ...] = (FaultKind.KILL,),
     strict: bool = False,
     expect: Expect | None = None,
     causes: tuple[str, ...] = (),
     checks: Mapping[CheckName, Check] = ALL_CHECKS,
 ) -> Judgement:
-    """Judge a campaign: `outcomes` are the control's and the faulted lineages, `causes` further reasons for doubt."""
+    """Judge a campaign: `outcomes` are the control's and the faulted lineages, `causes` further reasons for doubt.
+
+    Each of `kinds` is judged by itself, with `kills_requested` faults of it asked for.
+    """
     outcomes = tuple(sorted(outcomes, key=lambda outcome: outcome.trial.number))
-    results = tuple(check(reference, outcomes, target) for check in checks.values())
-    violations = [violation for result in results for violation in result.violations]
-    findings = findings_of(violations, run_name)
-    reasons = (
-        *doubts.about_control(outcomes),
-        *doubts.about_reference(reference),
-        *doubts.about_kills(outcomes, kills_requested),
-        *doubts.about_save_kills(reference, outcomes),
-        *doubts.about_endings(outcomes, violations),
-        *doubts.about_saves(reference, outcomes, target),
-        *doubts.about_observation(reference, outcomes, target),
-        *doubts.about_new_folders(outcomes),
-        *doubts.about_recovery(results, outcomes),
-        *causes,
-        # Last: where one of the others stands, it is why the planted bug was not found.
-        *_about_canary(reference, canary, target, checks),
-    )
-    failing = [finding for finding in findings if strict or finding.severity is Severity.ERROR]
-    verdict = merge((Verdict.FAIL if failing else Verdict.PASS, Verdict.INCONCLUSIVE if reasons else Verdict.PASS))
+    # Last: where one of the others stands, it is why the planted bug was not found.
+    shared = (*causes, *_about_canary(reference, canary, target, checks))
+    judged = [
+        _judge_kind(kind, reference, outcomes, target, kills_requested, checks, run_name=run_name) for kind in kinds
+    ]
+    verdicts = {kind.fault: kind.verdict(strict=strict, shared=shared) for kind in judged}
+    findings = in_order(finding for kind in judged for finding in kind.findings)
+    verdict = merge(verdicts.values())
     expected = expect if expect is not None else Expect()
     by_phase = kills_by_phase(outcomes)
     return Judgement(
         verdict=verdict,
-        as_expected=is_as_expected(expected, verdict, findings),
+        verdicts=verdicts,
+        as_expected=is_as_expected(expected, verdict, findings, verdicts),
         expect=expected,
         is_strict=strict,
         findings=findings,
-        checks=results,
-        inconclusive=reasons,
-        kills_requested=kills_requested,
+        checks=_merged([kind.results for kind in judged]),
+        inconclusive=tuple(dict.fromkeys([reason for kind in judged for reason in kind.reasons] + list(shared))),
+        kills_requested=kills_requested * len(kinds),
         kills_landed=sum(by_phase.values()),
         kills_by_phase=by_phase,
     )
+
+
+class _JudgedKind(Record, kw_only=True):
+    """What the lineages with faults of one kind, and those without any, come to."""
+
+    fault: FaultKind
+    results: tuple[CheckResult, ...]
+    findings: tuple[Finding, ...]
+    reasons: tuple[str, ...]
+
+    def verdict(self, *, strict: bool, shared: Collection[str]) -> Verdict:
+        """Return the verdict, given the reasons for doubt that all kinds share."""
+        failing = [finding for finding in self.findings if strict or finding.severity is Severity.ERROR]
+        is_in_doubt = bool(self.reasons or shared)
+        return merge((Verdict.FAIL if failing else Verdict.PASS, Verdict.INCONCLUSIVE if is_in_doubt else Verdict.PASS))
+
+
+def _judge_kind(
+    fault: FaultKind,
+    reference: Reference,
+    outcomes: tuple[Outcome, ...],
+    target: Target,
+    kills_requested: int,
+    checks: Mapping[CheckName, Check],
+    *,
+    run_name: str,
+) -> _JudgedKind:
+    """Judge the lineages of one kind of fault; those without any fault are everybody's."""
+    mine = tuple(o for o in outcomes if o.trial.fault is fault or not o.trial.crash_points)
+    results = tuple(check(reference, mine, target) for check in checks.values())
+    violations = [violation for result in results for violation in result.violations]
+    reasons = (
+        *doubts.about_control(mine),
+        *doubts.about_reference(reference),
+        *doubts.about_kills(mine, kills_requested, fault),
+        *doubts.about_save_kills(reference, mine),
+        *doubts.about_endings(mine, violations),
+        *doubts.about_saves(reference, mine, target),
+        *doubts.about_observation(reference, mine, target),
+        *doubts.about_new_folders(mine),
+        *doubts.about_recovery(results, mine),
+    )
+    return _JudgedKind(fault=fault, results=results, findings=findings_of(violations, run_name), reasons=reasons)
+
+
+def _merged(results: Sequence[tuple[CheckResult, ...]]) -> tuple[CheckResult, ...]:
+    """Put the results of each check over all kinds of faults together: failed, passed, or not run at all."""
+    merged = []
+    for several in zip(*results, strict=True):
+        violations = tuple(dict.fromkeys(violation for result in several for violation in result.violations))
+        statuses = {result.status for result in several}
+        order = (CheckStatus.FAILED, CheckStatus.PASSED, CheckStatus.NOT_RUN)
+        status = next(status for status in order if status in statuses)
+        reason = several[0].reason if status is CheckStatus.NOT_RUN else ""
+        merged.append(CheckResult(check=several[0].check, status=status, reason=reason, violations=violations))
+    return tuple(merged)
 
 
 def violations_of(reference: Reference, outcomes: tuple[Outcome, ...], target: Target) -> tuple[Violation, ...]:
@@ -118,7 +173,7 @@ def kills_by_phase(outcomes: Iterable[Outcome]) -> dict[Phase, int]:
     counts = dict.fromkeys(Phase, 0)
     for outcome in outcomes:
         if outcome.trial.kind is TrialKind.FAULTED:
-            for kill in landed_kills((outcome,)):
+            for kill in landed_strikes((outcome,)):
                 if kill.life.evidence is not None:
                     counts[kill.life.evidence.phase] += 1
     return counts
@@ -133,9 +188,16 @@ def findings_of(violations: Iterable[Violation], run_name: str) -> tuple[Finding
     for violation in sorted(violations, key=_by_place):
         groups.setdefault(_kind_of_place(violation), []).append(violation)
     findings = [_finding(group, run_name) for group in groups.values()]
+    return in_order(findings)
+
+
+def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return findings, each once: errors first, then in the order of checks."""
     order = list(CheckName)
     return tuple(
-        sorted(findings, key=lambda finding: (finding.severity is not Severity.ERROR, order.index(finding.check)))
+        sorted(
+            dict.fromkeys(findings), key=lambda found: (found.severity is not Severity.ERROR, order.index(found.check))
+        )
     )
 
 
@@ -148,18 +210,21 @@ def _kind_of_place(violation: Violation) -> tuple[str, ...]:
     point = violation.crash_point
     if point is None:
         return (violation.check,)
-    return (violation.check, point.expected_phase, point.address.call, point.address.file)
+    return (violation.check, point.fault, point.expected_phase, point.address.call, point.address.file)
 
 
 def _finding(group: list[Violation], run_name: str) -> Finding:
     """Make a finding of the violations of one kind of place, in their order."""
     first = group[0]
-    where = str(first.crash_point) if first.crash_point is not None else NO_FAULT
-    phase = first.crash_point.expected_phase if first.crash_point is not None else ""
-    place = f"{first.crash_point.address}, {first.crash_point.tear_offset}" if first.crash_point is not None else ""
+    point = first.crash_point
+    where = str(point) if point is not None else NO_FAULT
+    phase = point.expected_phase if point is not None else ""
+    place = f"{point.address}, {point.tear_offset}" if point is not None else ""
+    kind = "" if point is None or point.fault is FaultKind.KILL else f"|{point.fault}"
     return Finding(
-        id=xxhash.xxh3_64_hexdigest(f"{first.check}|{phase}|{place}".encode())[:10],
+        id=xxhash.xxh3_64_hexdigest(f"{first.check}|{phase}|{place}{kind}".encode())[:10],
         check=first.check,
+        fault=point.fault if point is not None else None,
         severity=severity_of(first.check),
         trial=first.trial,
         life=first.life,
@@ -181,9 +246,17 @@ def _about_canary(
     return doubts.about_canary(canary, survival, exactness)
 
 
-def is_as_expected(expect: Expect, verdict: Verdict, findings: Iterable[Finding]) -> bool:
-    """Tell whether a campaign came out as expected; warnings are expected by nobody and surprise nobody."""
-    if verdict is not expect.verdict:
+def is_as_expected(
+    expect: Expect, verdict: Verdict, findings: Iterable[Finding], verdicts: Mapping[FaultKind, Verdict] | None = None
+) -> bool:
+    """Tell whether a campaign came out as expected; warnings are expected by nobody and surprise nobody.
+
+    Of the verdicts by kind of fault only those count whose kind was asked for.
+    """
+    by_kind = verdicts if verdicts is not None else {}
+    if verdict is not expect.verdict or any(
+        by_kind.get(kind, want) is not want for kind, want in expect.verdicts.items()
+    ):
         return False
     if verdict is not Verdict.FAIL or not (expect.findings or expect.allow):
         return True

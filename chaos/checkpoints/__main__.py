@@ -38,9 +38,9 @@ def answer(request: Request) -> Reply:
 
                 return Reply(difference=compare(path, Path(os.fsdecode(request.other)), without))
             case Task.FLIP_BIT:
-                from chaos.checkpoints.flip import flip_bit
+                from chaos.checkpoints.flip import flip_bit, rot_bit
 
-                return Reply(name=flip_bit(path))
+                return Reply(name=flip_bit(path) if request.variant is None else rot_bit(path, request.variant))
     except UsageError as error:
         return Reply(usage_error=clean_name(error.message), hint=error.hint)
     except MemoryError:

@@ -73,6 +73,10 @@ class Examiner(AbstractContextManager["Examiner"]):
                 self._cache.popitem(last=False)
         return reply.examination
 
+    def forget(self) -> None:
+        """Read every file again, though it seems not to have changed: another disk may be there in its place."""
+        self._cache.clear()
+
     def compare(self, left: Path, right: Path, without: frozenset[str] = NOTHING) -> TensorDifference:
         """Compare two whole checkpoints by bits; raises UsageError (one is not whole), HarnessError."""
         reply = self._answer(Task.COMPARE, left, right, without)
@@ -80,9 +84,13 @@ class Examiner(AbstractContextManager["Examiner"]):
             raise HarnessError(f"{left} and {right} could not be compared: {reply.failure}")
         return reply.difference
 
-    def flip_bit(self, path: Path) -> str:
-        """Flip one bit of a weight on disk and return the tensor's name; raises UsageError, HarnessError."""
-        reply = self._answer(Task.FLIP_BIT, path)
+    def flip_bit(self, path: Path, variant: int | None = None) -> str:
+        """Flip one bit of a weight on disk; raises UsageError, HarnessError.
+
+        Without `variant` the bit is planted (the file still looks whole), and the tensor's name is returned; with one
+        it rots (checksums tell), and which bit it was is returned in words.
+        """
+        reply = self._answer(Task.FLIP_BIT, path, variant=variant)
         if reply.name is None:
             raise HarnessError(f"no bit of {path} could be flipped: {reply.failure}")
         return reply.name
@@ -91,10 +99,17 @@ class Examiner(AbstractContextManager["Examiner"]):
         """Ask the user's command whether `path` is whole, and why not; raises UsageError if it cannot start."""
         return run_verify(command, path, deadline_s)
 
-    def _answer(self, task: Task, path: Path, other: Path | None = None, without: frozenset[str] = NOTHING) -> Reply:
+    def _answer(
+        self,
+        task: Task,
+        path: Path,
+        other: Path | None = None,
+        without: frozenset[str] = NOTHING,
+        variant: int | None = None,
+    ) -> Reply:
         """Ask, where no answer is a failure of ours; raises UsageError, HarnessError."""
         try:
-            reply = self._ask(task, path, other, without)
+            reply = self._ask(task, path, other, without, variant)
         except ChildLostError as error:
             raise HarnessError(
                 f"the examination of {path} {error}", hint="Allow more memory or time, or look at the file by hand."
@@ -103,7 +118,14 @@ class Examiner(AbstractContextManager["Examiner"]):
             raise UsageError(reply.usage_error, hint=reply.hint)
         return reply
 
-    def _ask(self, task: Task, path: Path, other: Path | None = None, without: frozenset[str] = NOTHING) -> Reply:
+    def _ask(
+        self,
+        task: Task,
+        path: Path,
+        other: Path | None = None,
+        without: frozenset[str] = NOTHING,
+        variant: int | None = None,
+    ) -> Reply:
         """Send one request and return the reply; raises ChildLostError when there is none in time."""
         if self._child is None:
             self._child = Child(self._memory_bytes)
@@ -112,6 +134,7 @@ class Examiner(AbstractContextManager["Examiner"]):
             path=os.fsencode(path.absolute()),
             other=b"" if other is None else os.fsencode(other.absolute()),
             without=tuple(sorted(without)),
+            variant=variant,
             deadline_s=self._deadline_s,
         )
         try:

@@ -17,12 +17,16 @@ class Task(StrEnum):
 
 
 class Request(Record, kw_only=True):
-    """One task; paths are bytes (a name need not be Unicode); `deadline_s` bounds it in the child too."""
+    """One task; paths are bytes (a name need not be Unicode); `deadline_s` bounds it in the child too.
+
+    With `variant` the bit to flip is one that rots, else one that is planted.
+    """
 
     task: Task
     path: bytes
     other: bytes = b""
     without: tuple[str, ...] = ()
+    variant: int | None = None
     deadline_s: float
 
 

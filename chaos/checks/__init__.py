@@ -12,8 +12,10 @@ from types import MappingProxyType
 
 from chaos.checks import (
     acknowledged,
+    corruption,
     exactness,
     finishes,
+    ignored,
     leaks,
     orphans,
     recovery_point,
@@ -31,9 +33,11 @@ ALL_CHECKS: Mapping[CheckName, Check] = MappingProxyType(
     {
         CheckName.NO_VALID_CHECKPOINT: survival.check,
         CheckName.ACKNOWLEDGED_LOST: acknowledged.check,
+        CheckName.FAILED_SAVE_IGNORED: ignored.check,
         CheckName.RESUME_CRASHED: resumes.check,
         CheckName.RESUME_HUNG: resume_hung.check,
         CheckName.LOST_WORK: recovery_point.check,
+        CheckName.CORRUPTION_ACCEPTED: corruption.check,
         CheckName.DID_NOT_FINISH: finishes.check,
         CheckName.SILENT_DIVERGENCE: exactness.check,
         CheckName.SAVING_CHANGES_TRAINING: saving.check,

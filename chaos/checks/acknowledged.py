@@ -1,24 +1,40 @@
-"""`acknowledged_lost`: what survives a kill is at least as new as the last save that the target acknowledged."""
+"""`acknowledged_lost`: what survives a fault is at least as new as the last save that the target acknowledged.
+
+What is left when a killed life is over, or one that met an error has ended; of one that ignored the error,
+`failed_save_ignored` tells, and a checkpoint that the fault itself damaged (`bit_flip`) says nothing about the target.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 
-from chaos.checks.lineage import Kill, conclude, describe, landed_kills, whole_checkpoints
+from chaos.checks.ignored import is_told
+from chaos.checks.lineage import Strike, conclude, describe, landed_strikes, whole_checkpoints
 from chaos.checks.recency import KnownSave, SaveOrder, order_of
-from chaos.model import Acknowledgement, CheckName, CheckResult, FileState, Outcome, Reference, Target, Violation
+from chaos.checks.wording import the, why_lost
+from chaos.model import (
+    Acknowledgement,
+    CheckName,
+    CheckResult,
+    FaultKind,
+    FileState,
+    Outcome,
+    Reference,
+    Target,
+    Violation,
+)
 
 
 class _Survivors:
-    """The whole checkpoints after one kill, compared in age with what was acknowledged before it."""
+    """The whole checkpoints after one fault, compared in age with what was acknowledged before it."""
 
-    def __init__(self, order: SaveOrder, kill: Kill) -> None:
+    def __init__(self, order: SaveOrder, strike: Strike) -> None:
         """Keep the survivors, and the content that belonged to acknowledgements before the last."""
         self.order = order
-        self.state = kill.life.crash_state
+        self.state = strike.life.crash_state
         self.files = whole_checkpoints(self.state)
         self.counts = Counter(file.digest for file in self.files)
-        self.older = {file.digest for item in kill.acknowledged[:-1] for file in item.files}
+        self.older = {file.digest for item in strike.acknowledged[:-1] for file in item.files}
 
     def is_as_new(self, file: FileState, rank: int | None) -> bool:
         """Tell whether a survivor is as new as the save of `rank`: by the reference, or by never having been seen."""
@@ -46,27 +62,27 @@ class _Survivors:
 
 
 def check(reference: Reference, outcomes: tuple[Outcome, ...], target: Target) -> CheckResult:
-    """Compare the survivors of every kill with the last acknowledgement before it."""
+    """Compare the survivors of every fault with the last acknowledgement before it."""
     _ = target
     order = order_of(reference)
-    kills = [kill for kill in landed_kills(outcomes) if kill.acknowledged]
-    verdicts = [(kill, _is_kept(order, kill)) for kill in kills]
-    judged = [(kill, is_kept) for kill, is_kept in verdicts if is_kept is not None]
+    strikes = [s for s in landed_strikes(outcomes) if s.acknowledged and s.fault is not FaultKind.BIT_FLIP]
+    verdicts = [(strike, _is_kept(order, strike)) for strike in strikes if not is_told(reference, order, strike)]
+    judged = [(strike, is_kept) for strike, is_kept in verdicts if is_kept is not None]
     reason = (
         "no kill that came after an acknowledged save left anything to compare with it"
-        if kills
+        if strikes
         else "no kill came after an acknowledged save"
     )
-    violations = (_violation(order, kill) for kill, is_kept in judged if not is_kept)
+    violations = (_violation(order, strike) for strike, is_kept in judged if not is_kept)
     return conclude(CheckName.ACKNOWLEDGED_LOST, len(judged), violations, reason)
 
 
-def _is_kept(order: SaveOrder, kill: Kill) -> bool | None:
+def _is_kept(order: SaveOrder, strike: Strike) -> bool | None:
     """Tell whether the last acknowledged save survived (None: cannot be judged, or nothing is whole at all)."""
-    survivors = _Survivors(order, kill)
+    survivors = _Survivors(order, strike)
     if not survivors.files:
         return None
-    last = kill.acknowledged[-1]
+    last = strike.acknowledged[-1]
     files = whole_checkpoints(last.files)
     save = _save_of(order, last)
     if save is not None:
@@ -85,18 +101,19 @@ def _save_of(order: SaveOrder, acknowledgement: Acknowledgement) -> KnownSave | 
     return order.acknowledged_save(acknowledgement) or order.newest_save(acknowledgement.files)
 
 
-def _violation(order: SaveOrder, kill: Kill) -> Violation:
-    last = kill.acknowledged[-1]
+def _violation(order: SaveOrder, strike: Strike) -> Violation:
+    last = strike.acknowledged[-1]
     said = f"step {last.step}" if last.step is not None else f"save {last.save}"
-    survivors = whole_checkpoints(kill.life.crash_state)
-    newest = order.newest_save(kill.life.crash_state)
+    survivors = whole_checkpoints(strike.life.crash_state)
+    newest = order.newest_save(strike.life.crash_state)
     age = f", which is save {newest.ordinal} of the reference" if newest is not None else ""
     return Violation(
         check=CheckName.ACKNOWLEDGED_LOST,
-        trial=kill.trial,
-        life=kill.life.number,
-        crash_point=kill.crash_point,
+        trial=strike.trial,
+        life=strike.life.number,
+        crash_point=strike.crash_point,
         step=last.step,
-        detail=f"The target had acknowledged {said}, but only something older survived the kill: "
-        f"{describe(survivors)}{age}; checkpoints when it was acknowledged: {describe(last.files)}.",
+        detail=f"The target had acknowledged {said}, but only something older survived {the(strike.fault)}: "
+        f"{describe(survivors)}{age}; checkpoints when it was acknowledged: {describe(last.files)}."
+        f"{why_lost(strike.life.evidence)}",
     )

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable
 
-from chaos.checks.lineage import crash_point_before, folders_begun_anew, is_completed, landed_kills, of_role, restarts
-from chaos.checks.survival import unjudged_kills
+from chaos.checks.lineage import crash_point_before, folders_begun_anew, is_completed, landed_strikes, of_role, restarts
+from chaos.checks.survival import unjudged_strikes
+from chaos.checks.wording import counted, struck
 from chaos.model import (
+    SIGKILL,
     CheckName,
     CheckResult,
     CheckStatus,
+    Evidence,
+    FaultKind,
     FileRole,
     FileState,
     LifeEnd,
@@ -53,37 +57,53 @@ def about_reference(reference: Reference) -> list[str]:
     return [doubt]
 
 
-def about_kills(outcomes: Iterable[Outcome], requested: int) -> list[str]:
-    """Doubt a campaign with too few landed kills, and every planned kill without evidence."""
+def about_kills(outcomes: Iterable[Outcome], requested: int, fault: FaultKind | None = None) -> list[str]:
+    """Doubt a campaign with too few landed faults of a kind, and every planned one without evidence.
+
+    So many were asked for of each kind; `fault` is the one kind that is asked about (None: all that were run).
+    """
     faulted = [outcome for outcome in outcomes if outcome.trial.kind is TrialKind.FAULTED]
-    landed = sum(outcome.kills_landed for outcome in faulted)
-    doubts = [] if landed >= requested else [f"Only {landed} of the {requested} kills asked for have landed."]
+    landed = Counter(dict.fromkeys((fault,) if fault else {outcome.trial.fault: 0 for outcome in faulted}, 0))
+    for outcome in faulted:
+        landed[outcome.trial.fault] += outcome.kills_landed
+    doubts = [
+        f"Only {number} of the {counted(requested, kind, among=True)} asked for have landed."
+        for kind, number in (landed or {FaultKind.KILL: 0}).items()
+        if number < requested and fault in {None, kind}
+    ]
     return doubts + [doubt for outcome in faulted for doubt in _without_evidence(outcome)]
 
 
 def _without_evidence(outcome: Outcome) -> list[str]:
-    """Name the planned kills of one lineage for which nothing proves that they happened."""
-    evidence = [life.evidence for life in outcome.lives if life.evidence is not None and life.evidence.is_landed]
-    missing = Counter(str(point) for point in outcome.trial.crash_points)
-    missing.subtract(str(point) for point in outcome.unreached)
-    missing.subtract(str(item.crash_point) for item in evidence)
+    """Name the planned faults of one lineage for which nothing proves that they happened."""
+    evidence = [life.evidence for life in outcome.lives if life.evidence is not None]
+    missing = Counter(struck(point) for point in outcome.trial.crash_points)
+    missing.subtract(struck(point) for point in outcome.unreached)
+    missing.subtract(struck(item.crash_point) for item in evidence if item.is_landed or _found_nothing(item))
     return [
-        f"Trial {outcome.trial.number}: nothing proves that the kill {point} took place."
+        f"Trial {outcome.trial.number}: nothing proves that the {point} took place."
         for point, count in missing.items()
         if count > 0
     ]
 
 
+def _found_nothing(evidence: Evidence) -> bool:
+    """Tell whether a fault came to its point and found nothing there to strike at: it is drawn anew."""
+    fault = evidence.crash_point.fault
+    return fault.is_error or (fault is FaultKind.BIT_FLIP and evidence.was_alive and evidence.root_signal == SIGKILL)
+
+
 def about_save_kills(reference: Reference, outcomes: Iterable[Outcome]) -> list[str]:
-    """Doubt a campaign that was asked for kills in a save, and in which none has struck there."""
+    """Doubt a campaign that was asked for faults in a save, and in which none has struck there."""
     faulted = [outcome for outcome in outcomes if outcome.trial.kind is TrialKind.FAULTED]
     asked = [point for outcome in faulted for point in outcome.trial.crash_points if point.expected_phase is Phase.SAVE]
-    struck = [kill.life.evidence.phase for kill in landed_kills(faulted) if kill.life.evidence is not None]
-    if not reference.profile.saves or not asked or Phase.SAVE in struck:
+    phases = [strike.life.evidence.phase for strike in landed_strikes(faulted) if strike.life.evidence is not None]
+    if not reference.profile.saves or not asked or Phase.SAVE in phases:
         return []
     doubt = (
-        f"The target saves, and {_counted(len(asked), 'kill')} in a save {'was' if len(asked) == 1 else 'were'} asked "
-        "for, but none has landed in one: nothing shows that a save can be interrupted."
+        f"The target saves, and {counted(len(asked), asked[0].fault)} in a save "
+        f"{'was' if len(asked) == 1 else 'were'} asked for, but none has landed in one: nothing shows that a save can "
+        "be interrupted."
     )
     return [doubt]
 
@@ -109,13 +129,27 @@ def about_recovery(results: Iterable[CheckResult], outcomes: Iterable[Outcome]) 
 
 
 def about_endings(outcomes: Iterable[Outcome], violations: Collection[Violation]) -> list[str]:
-    """Doubt every lineage that did not run to its end though no check says what is wrong with it."""
+    """Doubt every lineage that did not run to its end though no check says what is wrong with it.
+
+    A life that refuses to start from a checkpoint that was damaged at rest does well, unless a check says otherwise.
+    """
     blamed = {violation.trial for violation in violations}
     return [
         f"Trial {outcome.trial.number} did not run to its end ({_how_it_ended(outcome)}), and no check says why."
         for outcome in outcomes
-        if outcome.trial.kind in _STRUCK and outcome.trial.number not in blamed and not is_completed(outcome)
+        if outcome.trial.kind in _STRUCK
+        and outcome.trial.number not in blamed
+        and not is_completed(outcome)
+        and not _refuses_damage(outcome)
     ]
+
+
+def _refuses_damage(outcome: Outcome) -> bool:
+    """Tell whether the last life of a lineage ended with an error of its own after a checkpoint had been damaged."""
+    if len(outcome.lives) < 2 or outcome.lives[-1].end is not LifeEnd.EXITED:  # noqa: PLR2004 - two: the damaged one's
+        return False
+    evidence = outcome.lives[-2].evidence
+    return evidence is not None and evidence.is_landed and evidence.crash_point.fault is FaultKind.BIT_FLIP
 
 
 def about_canary(canary: Outcome | None, survival: CheckResult, exactness: CheckResult | None) -> list[str]:
@@ -166,10 +200,10 @@ def about_saves(reference: Reference, outcomes: Iterable[Outcome], target: Targe
             f"Nobody can tell whether a file that matches {globs} is whole ({_with_reason(files)}): "
             "give a `verify` command."
         )
-    elif unjudged := unjudged_kills(reference, outcomes):
+    elif unjudged := unjudged_strikes(reference, outcomes):
         left = of_role(unjudged[0].life.crash_state, FileRole.CHECKPOINT)
         doubts.append(
-            f"After {_counted(len(unjudged), 'kill')} nobody can tell whether a whole checkpoint was left "
+            f"After {counted(len(unjudged), unjudged[0].fault)} nobody can tell whether a whole checkpoint was left "
             f"({_with_reason(left)}): give a `verify` command."
         )
     return doubts
@@ -222,11 +256,6 @@ def _checkpoints(life: LifeRecord) -> tuple[FileState, ...]:
     """Return the checkpoints of a life in every state in which they were looked at."""
     states = (life.crash_state, *(item.files for item in life.acknowledgements))
     return tuple(file for state in states for file in of_role(state, FileRole.CHECKPOINT))
-
-
-def _counted(number: int, noun: str) -> str:
-    """Say how many of something there are."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _how_it_ended(outcome: Outcome) -> str:

@@ -1,8 +1,15 @@
-"""`silent_divergence`: a lineage that was interrupted ends with the same bits as the run that was not."""
+"""`silent_divergence`: a lineage that was interrupted ends with the same bits as the run that was not.
+
+Of one that ignored an error, or went on from damaged bytes, other rules tell.
+"""
 
 from __future__ import annotations
 
-from chaos.checks.lineage import conclude, counterpart, is_completed, landed_kills, last_crash_point
+from chaos.checks.corruption import is_accepted
+from chaos.checks.ignored import is_told_of_end
+from chaos.checks.lineage import conclude, counterpart, is_completed, landed_strikes, last_crash_point, last_strike
+from chaos.checks.recency import order_of
+from chaos.checks.wording import counted, why_lost
 from chaos.model import CheckName, CheckResult, FileState, Outcome, Reference, Target, TensorDifference, Violation
 
 
@@ -16,13 +23,15 @@ def check(reference: Reference, outcomes: tuple[Outcome, ...], target: Target) -
         names = ", ".join(reference.differing_tensors) or "their final files"
         reason = f"two uninterrupted runs of the target differ from each other, in {names}"
         return conclude(CheckName.SILENT_DIVERGENCE, 0, (), reason)
+    order = order_of(reference)
     pairs = [(outcome, _pairs(reference, outcome)) for outcome in outcomes if is_completed(outcome)]
     violations = []
     for outcome, files in pairs:
         different = [(wanted, found) for wanted, found in files if wanted.digest != found.digest]
-        if different:
+        is_told = is_told_of_end(reference, order, outcome) or is_accepted(reference, order, outcome)
+        if different and not is_told:
             violations.append(_violation(outcome, different))
-    interrupted = [files for outcome, files in pairs if any(landed_kills((outcome,)))]
+    interrupted = [files for outcome, files in pairs if any(landed_strikes((outcome,)))]
     reason = "no interrupted lineage ended with exit status 0 and left a final file to compare"
     return conclude(CheckName.SILENT_DIVERGENCE, sum(map(len, interrupted)), violations, reason)
 
@@ -55,8 +64,10 @@ def _violation(outcome: Outcome, different: list[tuple[FileState, FileState]]) -
         f"{_measured(outcome.differences.get(found.key))}"
         for wanted, found in different
     )
-    kills = [f"life {kill.life.number} {kill.crash_point}" for kill in landed_kills((outcome,))]
-    after = f"after {len(kills)} kills ({'; '.join(kills)})" if kills else "without any kill"
+    kills = [f"life {strike.life.number} {strike.crash_point}" for strike in landed_strikes((outcome,))]
+    after = f"after {counted(len(kills), outcome.trial.fault)}: {'; '.join(kills)};" if kills else "without any kill,"
+    last = last_strike(outcome)
+    why = "" if last is None else why_lost(last.life.evidence)
     began = f"; its last life began at step {life.first_step}" if life.first_step is not None and kills else ""
     return Violation(
         check=CheckName.SILENT_DIVERGENCE,
@@ -64,5 +75,5 @@ def _violation(outcome: Outcome, different: list[tuple[FileState, FileState]]) -
         life=life.number,
         crash_point=last_crash_point(outcome),
         step=life.first_step if kills else None,
-        detail=f"The lineage ended with exit status 0 {after}, but with other bits: {files}{began}.",
+        detail=f"The lineage ended with exit status 0 {after} but with other bits: {files}{began}.{why}",
     )

@@ -1,11 +1,14 @@
-"""`did_not_finish`: a lineage that ends with exit status 0 has done its last step and left every final file."""
+"""`did_not_finish`: a lineage that ends with exit status 0 has done its last step and left every final file.
+
+Of one whose last life ignored an error, `failed_save_ignored` tells.
+"""
 
 from __future__ import annotations
 
+from chaos.checks.ignored import files_missing, is_told_of_end
 from chaos.checks.lineage import (
     conclude,
     counterpart,
-    describe,
     is_completed,
     last_crash_point,
     of_role,
@@ -22,9 +25,10 @@ def check(reference: Reference, outcomes: tuple[Outcome, ...], target: Target) -
     completed = [outcome for outcome in outcomes if is_completed(outcome)]
     violations = []
     for outcome in completed:
-        faults = [
-            fault for fault in (_steps_missing(reference, order, outcome), _files_missing(reference, outcome)) if fault
-        ]
+        if is_told_of_end(reference, order, outcome):
+            continue
+        files = files_missing(reference, outcome.lives[-1].crash_state)
+        faults = [fault for fault in (_steps_missing(reference, order, outcome), files) if fault]
         if faults:
             violations.append(_violation(outcome, "; ".join(faults)))
     return conclude(CheckName.DID_NOT_FINISH, len(completed), violations, "no lineage ended with exit status 0")
@@ -108,19 +112,6 @@ def _resumed_position(order: SaveOrder, outcome: Outcome) -> int | None:
     if newest is not None:
         return newest.ticks_before
     return None if of_role(state, FileRole.CHECKPOINT) else 0
-
-
-def _files_missing(reference: Reference, outcome: Outcome) -> str:
-    """Return which final files are missing or damaged; empty when none."""
-    state = outcome.lives[-1].crash_state
-    faults = []
-    for wanted in reference.final:
-        found = counterpart(wanted, state)
-        if found is None:
-            faults.append(f"the final file {wanted.path} is missing")
-        elif found.is_whole is False:
-            faults.append(f"the final file is damaged: {describe((found,))}")
-    return "; ".join(faults)
 
 
 def _violation(outcome: Outcome, fault: str) -> Violation:

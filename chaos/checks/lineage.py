@@ -1,4 +1,4 @@
-"""What the checks ask of a lineage: its kills, what was acknowledged before them, whether it ran to its end."""
+"""What the checks ask of a lineage: its faults, what was acknowledged before them, whether it ran to its end."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from chaos.model import (
     CheckResult,
     CheckStatus,
     CrashPoint,
+    FaultKind,
     FileRole,
     FileState,
     LifeEnd,
@@ -20,13 +21,21 @@ from chaos.model import (
 )
 
 
-class Kill(Record, kw_only=True):
-    """One landed kill: its lineage, the life it ended, and every acknowledgement of the lineage until then."""
+class Strike(Record, kw_only=True):
+    """One landed fault: its lineage, the life that met it, and every acknowledgement of the lineage until its end.
+
+    A life that was killed ended there; one that met an error went on.
+    """
 
     trial: int
     life: LifeRecord
     crash_point: CrashPoint
     acknowledged: tuple[Acknowledgement, ...]
+
+    @property
+    def fault(self) -> FaultKind:
+        """Return the kind of the fault."""
+        return self.crash_point.fault
 
 
 class Restart(Record, kw_only=True):
@@ -38,14 +47,14 @@ class Restart(Record, kw_only=True):
     acknowledged: tuple[Acknowledgement, ...]
 
 
-def landed_kills(outcomes: Iterable[Outcome]) -> Iterator[Kill]:
-    """Yield every landed kill, in the order of the lineages and their lives."""
+def landed_strikes(outcomes: Iterable[Outcome]) -> Iterator[Strike]:
+    """Yield every landed fault, in the order of the lineages and their lives."""
     for outcome in outcomes:
         acknowledged: tuple[Acknowledgement, ...] = ()
         for life in outcome.lives:
             acknowledged += life.acknowledgements
             if life.evidence is not None and life.evidence.is_landed:
-                yield Kill(
+                yield Strike(
                     trial=outcome.trial.number,
                     life=life,
                     crash_point=life.evidence.crash_point,
@@ -96,14 +105,34 @@ def is_clean(outcome: Outcome) -> bool:
     return last.end is LifeEnd.EXITED and last.exit_status == 0 and not outcome.differences and not outcome.unreached
 
 
+def last_strike(outcome: Outcome) -> Strike | None:
+    """Return the lineage's last landed fault (None: nothing was injected)."""
+    return next(reversed(tuple(landed_strikes((outcome,)))), None)
+
+
 def last_crash_point(outcome: Outcome) -> CrashPoint | None:
-    """Return the crash point of the lineage's last landed kill (None: nothing was injected)."""
-    points = [kill.crash_point for kill in landed_kills((outcome,))]
-    return points[-1] if points else None
+    """Return the crash point of the lineage's last landed fault (None: nothing was injected)."""
+    strike = last_strike(outcome)
+    return None if strike is None else strike.crash_point
+
+
+def met_error(life: LifeRecord) -> bool:
+    """Tell whether a life was given an error to deal with."""
+    evidence = life.evidence
+    return evidence is not None and evidence.is_landed and evidence.crash_point.fault.is_error
+
+
+def without_damaged(life: LifeRecord) -> tuple[FileState, ...]:
+    """Return the files that a life left, without the checkpoint that was damaged then, by whatever name it goes."""
+    damaged = life.evidence.damaged if life.evidence is not None else None
+    if damaged is None:
+        return life.crash_state
+    spoilt = {file.digest for file in life.crash_state if file.path == damaged.path}
+    return tuple(file for file in life.crash_state if file.path != damaged.path and file.digest not in spoilt)
 
 
 def crash_point_before(restart: Restart) -> CrashPoint | None:
-    """Return the crash point of the kill that this restart followed (None: the life before ended otherwise)."""
+    """Return the crash point of the fault that this restart followed (None: the life before ended otherwise)."""
     evidence = restart.before.evidence
     return evidence.crash_point if evidence is not None and evidence.is_landed else None
 

@@ -45,7 +45,7 @@ def check(reference: Reference, outcomes: tuple[Outcome, ...], target: Target) -
         if newest is None:
             has_lost = _is_from_zero(reference, restart)
         else:
-            has_lost = _is_from_older(reference.profile, restart, order, newest)
+            has_lost = is_from_older(reference.profile, restart, order, newest)
         judged += has_lost is not None
         if has_lost:
             violations.append(_violation(restart, newest, _first_made(reference.profile, restart, order)))
@@ -53,7 +53,7 @@ def check(reference: Reference, outcomes: tuple[Outcome, ...], target: Target) -
     return conclude(CheckName.LOST_WORK, judged, violations, reason)
 
 
-def _is_from_older(profile: TargetProfile, restart: Restart, order: SaveOrder, newest: KnownSave) -> bool | None:
+def is_from_older(profile: TargetProfile, restart: Restart, order: SaveOrder, newest: KnownSave) -> bool | None:
     """Tell whether the life began where one that resumed from an older save would (None: nothing shows it).
 
     A life may take a step or two in no training (some loaders step an optimizer once to make its state), so its steps

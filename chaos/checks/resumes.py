@@ -1,8 +1,15 @@
-"""`resume_crashed`: a life that was started again ends with exit status 0, not with an error or a signal of its own."""
+"""`resume_crashed`: a life that was started again ends with exit status 0, not with an error or a signal of its own.
+
+One that itself met an error may fail: that is the error coming to the surface. One whose only whole save was damaged at
+rest may refuse to start.
+"""
 
 from __future__ import annotations
 
-from chaos.checks.lineage import Restart, conclude, crash_point_before, describe, of_role, restarts
+from chaos.checks.corruption import may_refuse
+from chaos.checks.lineage import Restart, conclude, crash_point_before, describe, met_error, of_role, restarts
+from chaos.checks.recency import order_of
+from chaos.checks.wording import why_lost
 from chaos.model import CheckName, CheckResult, FileRole, LifeEnd, LifeRecord, Outcome, Reference, Target, Violation
 
 _LAST_LINES = 8
@@ -10,13 +17,17 @@ _LAST_LINES = 8
 
 def check(reference: Reference, outcomes: tuple[Outcome, ...], target: Target) -> CheckResult:
     """Look at how every later life ended; one whose calls were interrupted by our holding them is not judged."""
-    _ = reference, target
+    _ = target
+    order = order_of(reference)
     judged = [
         restart
         for restart in restarts(outcomes)
-        if not restart.life.interrupted_calls and restart.life.end is not LifeEnd.NOT_STARTED
+        if not restart.life.interrupted_calls
+        and restart.life.end is not LifeEnd.NOT_STARTED
+        and not met_error(restart.life)
     ]
-    violations = (_violation(restart) for restart in judged if _has_crashed(restart.life))
+    crashed = (restart for restart in judged if _has_crashed(restart.life))
+    violations = (_violation(restart) for restart in crashed if not may_refuse(order, restart))
     return conclude(CheckName.RESUME_CRASHED, len(judged), violations, "no life was started after another one")
 
 
@@ -33,11 +44,12 @@ def _violation(restart: Restart) -> Violation:
     lines = [line for line in life.output_tail.splitlines() if line.strip()][-_LAST_LINES:]
     said = "\n".join(["its last lines:", *(f"  {line}" for line in lines)]) if lines else "it printed nothing"
     found = describe(of_role(restart.before.crash_state, FileRole.CHECKPOINT))
+    why = why_lost(restart.before.evidence)
     return Violation(
         check=CheckName.RESUME_CRASHED,
         trial=restart.trial,
         life=life.number,
         crash_point=crash_point_before(restart),
         step=life.last_step,
-        detail=f"Life {life.number} ended with {how}; checkpoints that it found: {found}; {said}",
+        detail=f"Life {life.number} ended with {how}; checkpoints that it found: {found};{why} {said}",
     )

@@ -8,13 +8,15 @@ from typing import Any
 import click
 
 from chaos.cli.place import place_options
-from chaos.cli.target import scenario_of, target_options
+from chaos.cli.target import WITHOUT_FSYNC, scenario_of, target_options
 from chaos.cli.words import CommandWithTarget, command_under_test
 from chaos.errors import UsageError
 from chaos.invocation import Asked, run_campaign
 from chaos.journal import ExplorationPlan
+from chaos.model import Enumeration
 from chaos.settings import LivesKind, layer_from_command_line
 
+_STATES_HELP = "At most so many states of a loss of power, for each point and file system."
 _WORDS = ("all", "first", "last")
 
 
@@ -29,6 +31,10 @@ _WORDS = ("all", "first", "last")
 @click.option("--saves", default="all", show_default=True, help="all, first, last, or the number of one save.")
 @click.option("--depth", type=click.IntRange(1, 8), default=2, show_default=True, help="Kills in how many lives.")
 @click.option("--all-tears", is_flag=True, help="Tear each write at all its page boundaries, not at three of them.")
+@click.option(
+    "--faults", help="kill, torn_write, power_loss, disk_full, io_error, short_write, bit_flip; default kill."
+)
+@click.option("--states", type=click.IntRange(1, 10_000), default=24, show_default=True, help=_STATES_HELP)
 @click.option("--seed", type=int, help="Chooses hash seeds, and what is repeated with fresh lives.")
 @click.option("--jobs", type=int, help="States at a time (default: the cores, at most 8).")
 @click.option("--lives", type=click.Choice(["fresh", "warm"]), help="How lives are started (default warm).")
@@ -37,6 +43,7 @@ _WORDS = ("all", "first", "last")
 @click.option("--deadline", "--deadline-s", "deadline_s", type=float, help="Seconds that one life may take.")
 @target_options
 @click.option("--strict", is_flag=True, default=None, help="Warnings fail too.")
+@click.option("--without-fsync", is_flag=True, default=None, help=WITHOUT_FSYNC)
 @click.option("--keep", is_flag=True, default=None, help="Keep the folders of clean trials too.")
 @place_options
 @click.pass_context
@@ -48,9 +55,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:  # noqa: ANN401 - cli
     """
     words = command_under_test(ctx)
     root, is_json = options.pop("root"), options.pop("is_json")
-    plan = ExplorationPlan(
-        depth=options.pop("depth"), saves=_saves(options.pop("saves")), has_all_tears=options.pop("all_tears")
-    )
+    enumeration = Enumeration(has_all_tears=options.pop("all_tears"), num_losses=options.pop("states"))
+    plan = ExplorationPlan(depth=options.pop("depth"), saves=_saves(options.pop("saves")), enumeration=enumeration)
     scenario = scenario_of(words, options)
     layer = layer_from_command_line(**options)
     asked = Asked(

@@ -23,6 +23,7 @@ COMMANDS: Mapping[str, str] = {
     "explore": "Try every crash state of a run, not a sample.",
     "demo": "See a save torn by a kill, and the same kill survived by a durable one.",
     "nightly": "Run every shipped scenario over and over with fresh seeds until the budget is spent.",
+    "powercut": "Cut the power for real, on file systems of their own, and see what is left.",
     "replay": "Run one trial of an earlier run again.",
     "trial": "Run one trial from its specification.",
     "judge": "Work the verdict of a run out again from its journal.",

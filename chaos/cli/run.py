@@ -9,10 +9,11 @@ from typing import Any
 import click
 
 from chaos.cli.place import place_options
-from chaos.cli.target import DESCRIPTION, scenario_of, target_options
+from chaos.cli.target import DESCRIPTION, WITHOUT_FSYNC, scenario_of, target_options
 from chaos.cli.words import CommandWithTarget, command_under_test
 from chaos.errors import UsageError
 from chaos.invocation import Asked, dry_run, go_on, run_campaign
+from chaos.model import FaultKind
 from chaos.settings import layer_from_command_line
 
 
@@ -24,7 +25,8 @@ from chaos.settings import layer_from_command_line
     "4 inconclusive. With --json, an error is an object too, with the keys error, hint and exit_status.",
 )
 @click.argument("scenario", required=False, metavar="[SCENARIO] [-- CMD …]")
-@click.option("--kills", type=int, help="How many kills must land (default 20).")
+@click.option("--kills", type=int, help="How many kills, or faults of each kind, must land (default 20).")
+@click.option("--faults", metavar="KIND[,KIND…]", help=f"What happens (default kill): {', '.join(FaultKind)}.")
 @click.option("--seed", type=int, help="Rebuilds the same schedule (default: drawn, and printed).")
 @click.option("--jobs", type=int, help="Trials at a time (default: the cores, at most 8).")
 @click.option("--budget", help="Start no more trials after this long, such as 10m.")
@@ -39,6 +41,7 @@ from chaos.settings import layer_from_command_line
     help="warm: lives are forked from a template that has imported what the target imports, which is faster.",
 )
 @click.option("--strict", is_flag=True, default=None, help="Warnings fail too.")
+@click.option("--without-fsync", is_flag=True, default=None, help=WITHOUT_FSYNC)
 @click.option("--keep", is_flag=True, default=None, help="Keep the output folders of clean trials too.")
 @click.option("--no-intercept", is_flag=True, default=None, help="Kill by step line and time; weaker guarantees.")
 @click.option(

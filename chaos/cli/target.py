@@ -12,6 +12,7 @@ from chaos.scenario import Scenario, load_scenario, scenario_from_command
 
 DEFAULT_SCENARIO = "durable"
 DESCRIPTION = ("checkpoints", "final", "ignore", "step", "saved")
+WITHOUT_FSYNC = "Answer fsync without carrying it out: a control, which must fail where power_loss is tried."
 _OPTIONS = (
     click.option(
         "--checkpoints", multiple=True, metavar="GLOB", help="For -- CMD: the checkpoints, such as '{out}/ckpt*.pt'."

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from chaos.checkpoints.process import Examiner
+from chaos.executors.cutting import run_cut
 from chaos.executors.lineage import run_trial
 from chaos.lives.starters import FreshStarter, Starter, WarmStarter, warm_plan
 from chaos.model import Outcome, TrialSpec
@@ -24,6 +25,8 @@ class Bench:
 
     def run(self, spec: TrialSpec, folder: Path) -> Outcome:
         """Run one trial below `folder` and return what it did."""
+        if spec.trial.is_real_cut:
+            return run_cut(spec, folder)
         starter = self._starters.get(spec.modules)
         if starter is None:
             starter = self._stack.enter_context(WarmStarter(warm_plan(Path(spec.modules))))

@@ -1,4 +1,4 @@
-"""Run one trial: start, kill, restart, kill, …, finish; look at the folder after every life. Nobody is judged."""
+"""Run one trial: start, strike, restart, strike, …, finish; look at the folder after every life. Nobody is judged."""
 
 from __future__ import annotations
 
@@ -11,13 +11,17 @@ import msgspec
 
 from chaos.checkpoints.process import Examiner
 from chaos.errors import HarnessError
+from chaos.executors.aftermath import Aftermath
 from chaos.executors.planted import flip_final_bit, truncated_checkpoints
+from chaos.faults.power_loss import Scene
 from chaos.lives.intercepted import run_intercepted
 from chaos.lives.polled import run_polled
 from chaos.lives.request import LifeRequest, LifeResult
 from chaos.lives.starters import Starter
 from chaos.model import (
     CrashPoint,
+    Enumeration,
+    FaultKind,
     FileRole,
     LifeEnd,
     LifeRecord,
@@ -30,8 +34,10 @@ from chaos.model import (
 )
 from chaos.roles import FileNames
 from chaos.states.building import build
+from chaos.states.durability import tree_after
 from chaos.states.enumerating import enumerate_states, write_found
 from chaos.states.log import StateAt
+from chaos.states.places import places_of
 from chaos.states.recorder import FolderRecorder
 from chaos.states.recording import Recording
 from chaos.states.snapshot import Photographer
@@ -53,20 +59,12 @@ def run_trial(spec: TrialSpec, folder: Path, *, examiner: Examiner, starter: Sta
     except OSError as error:
         message = f"the trial's folder cannot be made: {error.strerror}: {out}"
         raise HarnessError(message, hint="choose another place with --runs DIR, or remove the old folder") from error
-    photographer = Photographer(
-        out,
-        examiner,
-        FileNames(spec.target, spec.profile).name,
-        verify=spec.target.verify,
-        deadline_s=spec.deadline_s,
-        varying_leaves=spec.varying_leaves,
-    )
-    lineage = _Lineage(spec, folder, out, photographer, examiner, starter)
+    lineage = Lineage(spec, folder, out, examiner, starter)
     lineage.run()
     return lineage.outcome(time.monotonic() - started)
 
 
-class _Lineage:
+class Lineage:
     """The chain of lives of one trial over one output folder."""
 
     def __init__(
@@ -74,7 +72,6 @@ class _Lineage:
         spec: TrialSpec,
         folder: Path,
         out: Path,
-        photographer: Photographer,
         examiner: Examiner,
         starter: Starter,
     ) -> None:
@@ -83,13 +80,24 @@ class _Lineage:
         self._spec = spec
         self._folder = folder
         self._out = out
-        self._photographer = photographer
+        self._photographer = Photographer(
+            out,
+            examiner,
+            FileNames(spec.target, spec.profile).name,
+            verify=spec.target.verify,
+            deadline_s=spec.deadline_s,
+            varying_leaves=spec.varying_leaves,
+        )
         self._examiner = examiner
+        self._aftermath = Aftermath(out, self._photographer, examiner)
         self._lives: list[LifeRecord] = []
         self._unreached: tuple[CrashPoint, ...] = ()
 
     def run(self) -> None:
-        """Run one life for each crash point, then one to the end; stop where a life does not come to its point."""
+        """Run one life for each crash point, then one to the end; stop where a life does not come to its point.
+
+        One that met an error and says that all went well is not started again: nobody would.
+        """
         if self._spec.start is not None:
             self._build(self._spec.start)
             self._lives.append(self._run_life(len(self._lives) + 1, None).record)
@@ -103,20 +111,22 @@ class _Lineage:
             if point is not None and record.evidence is None:
                 self._unreached = points[position:]
                 return
+            if point is not None and point.fault.is_error and record.end is LifeEnd.EXITED and record.exit_status == 0:
+                self._unreached = points[position + 1 :]
+                return
 
     def _build(self, start: Start) -> None:
         """Make the crash state that this lineage begins in; the lives until then are known from their recordings."""
         with Recording(Path(start.recording)) as recording:
-            tree = recording.tree_at(StateAt(index=start.index, tear_offset=start.tear_offset))
+            if start.loss is not None:
+                tree = tree_after(recording, start.index, start.loss)
+            else:
+                tree = recording.tree_at(StateAt(index=start.index, tear_offset=start.tear_offset))
             build(tree, self._out, recording.store)
-        snapshot = self._photographer.take()
         *before, struck = start.lives
-        struck = msgspec.structs.replace(
-            struck,
-            crash_state=snapshot.files,
-            state_digest=snapshot.digest,
-            other_files=snapshot.other_files,
-        )
+        struck = self._aftermath.seen_again(struck)
+        if start.damage is not None:
+            struck = self._aftermath.rot(struck, start.damage)
         self._lives = [*before, struck]
 
     def _run_life(self, number: int, point: CrashPoint | None) -> LifeResult:
@@ -134,19 +144,44 @@ class _Lineage:
             is_learning=self._spec.trial.kind is TrialKind.REFERENCE,
             files=self._spec.trial.state,
             twin=self._spec.twin,
+            without_fsync=self._spec.without_fsync,
         )
-        if self._spec.is_recorded and point is None:
-            return self._run_recorded(request)
+        if self._spec.enumeration is not None and point is None:
+            return self._run_recorded(request, self._spec.enumeration)
         if self._spec.mode is LivesMode.POLLED:
             return run_polled(request, self._photographer, self._starter)
-        return run_intercepted(request, self._photographer, self._starter)
+        if point is not None and point.fault is FaultKind.POWER_LOSS:
+            return self._run_until_power_loss(request)
+        result = run_intercepted(request, self._photographer, self._starter)
+        if point is not None and point.fault is FaultKind.BIT_FLIP:
+            return LifeResult(record=self._aftermath.rot(result.record, point.variant), log=result.log)
+        return result
 
-    def _run_recorded(self, request: LifeRequest) -> LifeResult:
+    def _run_until_power_loss(self, request: LifeRequest) -> LifeResult:
+        """Run a life whose every change is kept until the power goes; what is there when it begins is durable."""
+        folder = Path(request.folder) / RECORDING
+        with FolderRecorder(folder, self._out) as recorder:
+            result = run_intercepted(request, self._photographer, self._starter, recorder)
+            unexplained = recorder.finish()
+        unseen = tuple(sorted({*result.record.unseen_writers, *unexplained}))
+        record = msgspec.structs.replace(result.record, unseen_writers=unseen)
+        target, profile = self._spec.target, self._spec.profile
+        scene = Scene(
+            recording=folder,
+            places=tuple(places_of(result.log, target, profile, is_first_life=request.number == 1)),
+            acknowledged=record.acknowledgements,
+            before=tuple(item for life in self._lives for item in life.acknowledgements),
+        )
+        record = self._aftermath.lose_power(record, scene)
+        shutil.rmtree(folder)  # the bytes of every save
+        return LifeResult(record=record, log=result.log)
+
+    def _run_recorded(self, request: LifeRequest, enumeration: Enumeration) -> LifeResult:
         """Run a life whose every change is kept, and leave the crash states that it went through."""
         folder = Path(request.folder) / RECORDING
         start = self._spec.start
         base = None
-        if start is not None:
+        if start is not None and start.loss is None and start.damage is None:
             base = (Path(start.recording), StateAt(index=start.index, tear_offset=start.tear_offset))
         with FolderRecorder(folder, self._out, base=base) as recorder:
             result = run_intercepted(request, self._photographer, self._starter, recorder)
@@ -157,8 +192,10 @@ class _Lineage:
                 result.log,
                 self._spec.target,
                 self._spec.profile,
+                enumeration,
                 is_first_life=request.number == 1,
-                has_all_tears=self._spec.has_all_tears,
+                acknowledgements=result.record.acknowledgements,
+                before=[item for life in self._lives for item in life.acknowledgements],
             )
             write_found(folder, found)
         unseen = tuple(sorted({*result.record.unseen_writers, *unexplained}))

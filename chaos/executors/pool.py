@@ -84,6 +84,8 @@ class LocalPool:
             message = f"the worker that ran trial {spec.trial.number} {worker.end()}"
             end_adopted(self._started_s)
             raise HarnessError(message, hint="was it killed by hand, or by a lack of memory?")
+        if spec.trial.is_real_cut:  # it is in a mount namespace that ends with it
+            self._workers.pop(slot).end()
         if reply.status:
             raise _ERRORS.get(reply.status, HarnessError)(reply.message, hint=reply.hint)
         return read_outcome(folder)
@@ -92,9 +94,10 @@ class LocalPool:
         """End all workers and what they run, and wait for them; one that does not end by itself is killed."""
         if self._is_open:
             self._is_open = False
-            for worker in self._workers.values():
+            workers = list(self._workers.values())  # a thread may take its own out meanwhile
+            for worker in workers:
                 worker.let_go()
-            for worker in self._workers.values():
+            for worker in workers:
                 worker.end()
             self._threads.shutdown(wait=True, cancel_futures=True)
 

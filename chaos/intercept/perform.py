@@ -33,12 +33,15 @@ class Performer:
         descriptors: Descriptors,
         ledger: Ledger,
         recorder: Recorder | None = None,
+        *,
+        without_fsync: bool = False,
     ) -> None:
         """Answer through `listener`; note in `ledger` how each touched file is afterwards; tell `recorder` all."""
         self._listener = listener
         self._descriptors = descriptors
         self._ledger = ledger
         self._recorder = recorder
+        self._without_fsync = without_fsync
         self._executor = Executor(machine)
 
     def perform(self, pending: Pending) -> bool:  # noqa: PLR0911 - one case a line is how this is read
@@ -55,6 +58,10 @@ class Performer:
                 return self._splice(pending)
             case Effect.DATA:
                 return self._answer(pending, self._change_data(pending))
+            case Effect.SYNC if self._without_fsync:
+                if self._recorder is not None:
+                    self._recorder.skip(pending)
+                return self._listener.answer(pending.notification, 0)
             case Effect.SYNC:
                 return self._answer(pending, self._executor.sync(pending.call, pending.fd))
             case Effect.NAMES:
@@ -76,16 +83,31 @@ class Performer:
 
     def write_part(self, pending: Pending, limit_bytes: int) -> int:
         """Carry out the first `limit_bytes` of a write and answer nothing; return the bytes written."""
+        return max(self._write_part(pending, limit_bytes), 0)
+
+    def shorten(self, pending: Pending, limit_bytes: int) -> tuple[int, bool]:
+        """Carry out the first `limit_bytes` of a write and answer their number; return it, and if somebody waited."""
+        result = self._write_part(pending, limit_bytes)
+        return result, self._listener.answer(pending.notification, result)
+
+    def refuse(self, pending: Pending, error: int) -> bool:
+        """Answer with the errno `error` and carry nothing out; False where nobody waited for the answer."""
+        if self._recorder is not None:
+            self._recorder.begin(pending)
+        return self._answer(pending, -error)
+
+    def _write_part(self, pending: Pending, limit_bytes: int) -> int:
+        """Carry out the first `limit_bytes` of a write; return the bytes written, or a negative errno."""
         if self._recorder is not None:
             self._recorder.begin(pending)
         keep = None if self._recorder is None else self._recorder.keep
         try:
             if pending.call.is_transfer:
-                done = max(self._transfer(pending, limit_bytes), 0)
+                result = self._transfer(pending, limit_bytes)
             else:
-                done = max(self._executor.write(pending.thread, pending.call, pending.fd, limit_bytes, keep), 0)
-            self._record(pending, done)
-            return done
+                result = self._executor.write(pending.thread, pending.call, pending.fd, limit_bytes, keep)
+            self._record(pending, result)
+            return result
         finally:
             self._ledger.note(os.fstat(pending.fd))
 

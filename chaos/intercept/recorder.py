@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Protocol
 
 from chaos.intercept.pending import Pending
@@ -18,6 +19,12 @@ class Recorder(Protocol):
 
     def done(self, pending: Pending, result: int, fd: int = -1) -> None:
         """Take its result, 0 where it is let run; `fd` is what an open gave."""
+
+    def skip(self, pending: Pending) -> None:
+        """Take it that a call was answered as if it had been carried out, and was not."""
+
+    def note_outside(self, state: os.stat_result, *, is_sync: bool) -> None:
+        """Take it that a file outside of the folder is about to be synced, or else written."""
 
     def note_sync(self, index: int) -> None:
         """Take it that everything is made durable before operation `index`: sync(2) has no place on the clock."""

@@ -1,7 +1,8 @@
 """The one clock of a life: every watched call in one order, carried out and logged, or left hanging for ever.
 
-The caller polls `Session.fd`, takes a `Pending` from `receive`, and either commits it (it happens, and is logged) or
-tears it, or does neither: then it never happens, which is what a strike is.
+The caller polls `Session.fd`, takes a `Pending` from `receive`, and commits it (it happens, and is logged), refuses or
+shortens it (an error, or a part of it, happens in its place), tears it, or does none of this: then it never happens,
+which is what a strike is.
 """
 
 # ruff: noqa: PTH113, PTH115, PTH116 - on the way of every held call, where a Path costs more than the work
@@ -50,11 +51,12 @@ class Session:
         private: tuple[Path, ...],
         is_killable_only: bool,
         recorder: Recorder | None = None,
+        without_fsync: bool = False,
     ) -> None:
         """Watch `out`; changes below `private` folders (ours) are not reported as outside.
 
         `is_killable_only`: a call that was received is withdrawn by its thread's death alone, never by a signal handler
-        (Linux 5.19). `recorder` is told what each call does.
+        (Linux 5.19). `recorder` is told what each call does. With `without_fsync` syncs are answered, not carried out.
         """
         self.fd = listener_fd
         self.log: list[Operation] = []
@@ -65,7 +67,14 @@ class Session:
         self._descriptors = Descriptors()
         self._ledger = Ledger(out)
         self._places = Places(out, private)
-        self._performer = Performer(self._machine, self._listener, self._descriptors, self._ledger, recorder)
+        self._performer = Performer(
+            self._machine,
+            self._listener,
+            self._descriptors,
+            self._ledger,
+            recorder,
+            without_fsync=without_fsync,
+        )
         self._recorder = recorder
         self._root_pid = root_pid
         self._is_killable_only = is_killable_only
@@ -168,6 +177,8 @@ class Session:
         if path is None:
             if call.effect is Effect.DATA:
                 self._places.list_outside(name)
+            if self._recorder is not None and call.effect in {Effect.DATA, Effect.SYNC}:
+                self._recorder.note_outside(state, is_sync=call.effect is Effect.SYNC)
             return None
         if call.effect is Effect.SHARED_MAPPING:
             if _open_flags(fd) & os.O_ACCMODE == os.O_RDWR:
@@ -262,9 +273,31 @@ class Session:
             return False
         finally:
             self.abandon(pending)
+        return self._log(pending.operation, is_answered=is_answered)
+
+    def refuse(self, pending: Pending, error: int) -> bool:
+        """Answer a call with the errno `error` in place of carrying it out, and log that; False as for `commit`."""
+        try:
+            is_answered = self._performer.refuse(pending, error)
+        finally:
+            self.abandon(pending)
+        return self._log(msgspec.structs.replace(pending.operation, error=error), is_answered=is_answered)
+
+    def shorten(self, pending: Pending, file_offset: int) -> bool:
+        """Carry out a write up to `file_offset`, answer the count and log what was written; False as for `commit`."""
+        try:
+            done, is_answered = self._performer.shorten(pending, file_offset - pending.operation.offset)
+        except TargetGoneError:
+            return False
+        finally:
+            self.abandon(pending)
+        return self._log(msgspec.structs.replace(pending.operation, size_bytes=max(done, 0)), is_answered=is_answered)
+
+    def _log(self, operation: Operation, *, is_answered: bool) -> bool:
+        """Log an operation that was answered, and return whether somebody waited for the answer."""
         if not is_answered and not self._is_killable_only:
             self.interrupted_calls += 1
-        self.log.append(self._bounded(pending.operation))
+        self.log.append(self._bounded(operation))
         return is_answered
 
     def _bounded(self, operation: Operation) -> Operation:

@@ -1,4 +1,4 @@
-"""A life under the filter: struck exactly before, or inside, the operation at its crash point."""
+"""A life under the filter: struck exactly before, at, or inside the operation at its crash point."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from typing import Final
 import msgspec
 
 from chaos.early_stop import may_stop
+from chaos.faults.answers import Answer
+from chaos.faults.injection import Injector
 from chaos.intercept.filter import build_filter
 from chaos.intercept.pending import Pending, Sinks
 from chaos.intercept.recorder import Recorder
@@ -69,11 +71,16 @@ def launch_plan(request: LifeRequest, sinks: Sinks, temporary: Path, *, program:
 
 
 def run_intercepted(
-    request: LifeRequest, photographer: Photographer, starter: Starter, recorder: Recorder | None = None
+    request: LifeRequest,
+    photographer: Photographer,
+    starter: Starter,
+    recorder: Recorder | None = None,
+    when_held: Callable[[], None] | None = None,
 ) -> LifeResult:
     """Run one life to its end, its crash point or its deadline; nothing of it runs when this returns.
 
-    `recorder` is told what each call does; it is the caller's to finish.
+    `recorder` is told what each call does; it is the caller's to finish. `when_held` is called while the life is held
+    at its crash point, right before it is killed.
     """
     sinks = prepare_folder(request)
     started = time.monotonic()
@@ -88,9 +95,10 @@ def run_intercepted(
                 private=(Path(request.folder), temporary),
                 is_killable_only=process.is_killable_only,
                 recorder=recorder,
+                without_fsync=request.without_fsync,
             )
             try:
-                life = InterceptedLife(request, process, session, photographer.checkpoints)
+                life = InterceptedLife(request, process, session, photographer.checkpoints, when_held)
                 life.run(started + request.deadline_s)
                 return life.result(photographer, sinks, time.monotonic() - started)
             finally:
@@ -106,8 +114,10 @@ class InterceptedLife:
         process: LifeProcess,
         session: Session,
         checkpoints: Callable[[], tuple[FileState, ...]],
+        when_held: Callable[[], None] | None = None,
     ) -> None:
         """Bind the parts; nothing is answered before `run`."""
+        self._when_held = when_held
         self._request = request
         self._process = process
         self._session = session
@@ -119,6 +129,8 @@ class InterceptedLife:
         self._order_releases = 0
         self._end: LifeEnd | None = None
         self._evidence: Evidence | None = None
+        point = request.crash_point
+        self._errors = Injector(point) if point is not None and point.fault.is_error else None
         self._orphans: tuple[str, ...] = ()
         self._grace_end_s: float | None = None
         self._poll = select.poll()
@@ -188,10 +200,15 @@ class InterceptedLife:
             self._session.withdraw(pending)
 
     def _go(self, pending: Pending) -> None:
-        """Let an operation happen, unless it is the crash point; `pending` is checked to be waited for."""
+        """Let an operation happen, unless a fault strikes at it; `pending` is checked to be waited for."""
         operation = pending.operation
-        if self._watch.see(operation):
+        is_point = self._watch.see(operation)
+        if is_point and self._errors is None:
             self._strike(pending)
+            return
+        answer = self._answer_to(pending, is_point=is_point)
+        if answer is not None:
+            self._inject(pending, answer)
         elif self._session.commit(pending):
             self._order.note(self._watch.last_address)
             if operation.kind is OperationKind.TICK:
@@ -200,6 +217,28 @@ class InterceptedLife:
                     self._process.kill()
                     self._end = LifeEnd.STOPPED
 
+    def _answer_to(self, pending: Pending, *, is_point: bool) -> Answer | None:
+        """Return what a call is answered in place of being carried out (None: it is carried out)."""
+        if self._errors is None:
+            return None
+        name = pending.path if pending.new_path is None else pending.new_path
+        return self._errors.answer_to(
+            pending.operation,
+            is_point=is_point,
+            is_there=lambda: name is not None and os.path.lexists(Path(self._request.out) / name),
+        )
+
+    def _inject(self, pending: Pending, answer: Answer) -> None:
+        """Answer a call with an error, or carry out a part of it; nobody knows in which order the target goes on."""
+        assert self._errors is not None  # noqa: S101 - it gave the answer
+        if answer.until is None:
+            is_answered = self._session.refuse(pending, answer.errno)
+        else:
+            is_answered = self._session.shorten(pending, answer.until)
+        self._order.is_given_up = True
+        if is_answered:
+            self._errors.count(pending.operation)
+
     def _strike(self, pending: Pending) -> None:
         """Kill the whole life while the call at the crash point is held, and never answer it."""
         point = self._request.crash_point
@@ -207,6 +246,8 @@ class InterceptedLife:
         was_alive = self._process.is_root_alive() and self._session.is_pending(pending)
         tear = tear_within(point, pending.operation)
         done = self._session.tear(pending, tear) if tear is not None and was_alive else 0
+        if self._when_held is not None:
+            self._when_held()
         killed = self._process.kill()
         self._end = LifeEnd.STRUCK
         signal = exit_of(self._process.root_status)[1] if self._process.root_status is not None else None
@@ -218,6 +259,21 @@ class InterceptedLife:
             root_signal=signal or 0,
             processes_killed=killed.processes,
             executed_bytes=done,
+        )
+
+    def _errors_met(self) -> Evidence | None:
+        """Return the evidence of the errors that the life was given (None: it did not come to the crash point)."""
+        errors, point = self._errors, self._request.crash_point
+        if errors is None or point is None or self._watch.struck_phase is None:
+            return None
+        return Evidence(
+            crash_point=point,
+            phase=self._watch.struck_phase,
+            operation_index=errors.first_index,
+            was_alive=True,
+            root_signal=0,
+            processes_killed=0,
+            errors_injected=errors.num_injected,
         )
 
     def _outlive_root(self) -> None:
@@ -234,7 +290,8 @@ class InterceptedLife:
         self._session.sweep_shared_memory()
         snapshot = photographer.take()
         log = tuple(self._session.log)
-        ending = Ending(end=self._end, evidence=self._evidence, orphans=self._orphans, elapsed_s=elapsed_s)
+        evidence = self._evidence or self._errors_met()
+        ending = Ending(end=self._end, evidence=evidence, orphans=self._orphans, elapsed_s=elapsed_s)
         result = life_result(self._request, self._process, self._watch, sinks, snapshot, log, ending)
         record = msgspec.structs.replace(
             result.record,

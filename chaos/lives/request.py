@@ -17,7 +17,8 @@ class LifeRequest(Record, kw_only=True):
     `folder` is the life's own (logs, scratch), `out` the output folder of its lineage; both absolute. `deadline_s`
     bounds the whole life. In a learning life (a reference) nobody knows yet what acknowledges a save: the checkpoints
     are looked at wherever one may be, and the acknowledgements carry the operation's index instead of a save's ordinal.
-    A life that begins from `files` (a digest) and goes the way of its `twin` is stopped early.
+    A life that begins from `files` (a digest) and goes the way of its `twin` is stopped early. With `without_fsync` its
+    fsync and fdatasync are answered, and not carried out.
     """
 
     number: int
@@ -32,6 +33,7 @@ class LifeRequest(Record, kw_only=True):
     is_learning: bool = False
     files: str = ""
     twin: FinishedRecovery | None = None
+    without_fsync: bool = False
 
 
 class LifeResult(Record, kw_only=True):

@@ -5,9 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from chaos.address import EXIT, Located, Locator
+from chaos.faults.torn_write import within
 from chaos.lines import LineReader
 from chaos.lives.request import LifeRequest
-from chaos.model import Acknowledgement, Address, CrashPoint, FileRole, FileState, Operation, OperationKind, Phase
+from chaos.model import (
+    Acknowledgement,
+    Address,
+    CrashPoint,
+    FaultKind,
+    FileRole,
+    FileState,
+    Operation,
+    OperationKind,
+    Phase,
+)
 
 _LOOKS_AT_NEW_FILES = 100
 
@@ -95,11 +106,13 @@ def _is_at(point: CrashPoint | None, located: Located) -> bool:
 
 
 def tear_within(point: CrashPoint, operation: Operation) -> int | None:
-    """Return the file offset at which to tear the write, None where it is not to be torn.
+    """Return the file offset at which a kill tears the write, None where it is not to be torn.
 
-    Sizes may differ a little between runs: an offset outside of this write becomes the nearest multiple of 4096
-    strictly inside it, if there is one.
+    Sizes may differ a little between runs: an offset outside of this write becomes the nearest possible one strictly
+    inside it, if there is one: a multiple of 4096, or any for `torn_write`.
     """
+    if point.fault is FaultKind.TORN_WRITE:
+        return within(point, operation)
     if point.tear_offset is None:
         return None
     first = (operation.offset // 4096 + 1) * 4096

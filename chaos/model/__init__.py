@@ -4,13 +4,14 @@ Nothing here touches the world. Every record round-trips through JSON (msgspec),
 and `result.json` need no code of their own. The words are those of the README's glossary.
 """
 
-from chaos.model.losses import FileSystem, Loss, NotDurable, SurvivingBytes, SurvivingFile, SurvivingName
+from chaos.model.losses import Cut, FileSystem, Loss, NotDurable, SurvivingBytes, SurvivingFile, SurvivingName
 from chaos.model.observed import Acknowledgement, Evidence, FileRole, FileState, LifeEnd, LifeRecord
 from chaos.model.operations import Address, CrashPoint, FaultKind, Operation, OperationKind, Phase
 from chaos.model.profile import NameRule, PlannablePoint, SaveProfile, TargetProfile
 from chaos.model.record import PAGE_BYTES, SCHEMA, SIGKILL, TEXT_LIMIT_CHARACTERS, Record
 from chaos.model.target import DEFAULT_STEP, Target
 from chaos.model.trials import (
+    Enumeration,
     FinishedRecovery,
     FoundState,
     LivesMode,
@@ -36,6 +37,8 @@ __all__ = [
     "CheckResult",
     "CheckStatus",
     "CrashPoint",
+    "Cut",
+    "Enumeration",
     "Evidence",
     "Expect",
     "FaultKind",

@@ -65,3 +65,18 @@ class Loss(Record, kw_only=True):
     names: tuple[SurvivingName, ...] = ()
     files: tuple[SurvivingFile, ...] = ()
     not_durable: tuple[NotDurable, ...] = ()
+
+
+class Cut(Record, kw_only=True):
+    """What a power cut on a real file system showed, held against the durability model.
+
+    `is_all_there`: nothing was lost. `digest` is over all names and bytes that were left, hexadecimal. `set_log10` is
+    the decimal logarithm of the number of states that the model allows there (None: too many to be counted). `lacking`
+    says why the model lacks the state that was seen (empty: it has it), `undecided` why that could not be told.
+    """
+
+    is_all_there: bool
+    digest: str
+    set_log10: float | None = None
+    lacking: str = ""
+    undecided: str = ""

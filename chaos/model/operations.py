@@ -106,7 +106,8 @@ class CrashPoint(Record, kw_only=True):
     is carried out up to that offset and no further. `is_sticky`: an error is answered from there on until the life
     ends, not once. `profile` is the file system whose rules of durability hold when the power goes, `variant` which of
     the states (or which place of a flipped bit) it is. `expected_phase` is the phase that the planner drew it for. In
-    polled lives, `address` is only approximate.
+    polled lives, `address` is only approximate. `is_real`: the power is really cut, on an image of the kind `profile`
+    (as `chaos.images` writes it); `variant` 1 is then that the file system's journal is committed first.
     """
 
     address: Address
@@ -116,6 +117,7 @@ class CrashPoint(Record, kw_only=True):
     is_sticky: bool = False
     profile: str = ""
     variant: int = 0
+    is_real: bool = False
 
     def __str__(self) -> str:
         """Return the crash point in words."""
@@ -130,6 +132,8 @@ class CrashPoint(Record, kw_only=True):
 
     def _choice(self) -> str:
         """Return which of several outcomes it is, in words."""
+        if self.is_real:
+            return f", on a real {self.profile}" + (", right after a commit of its journal" if self.variant else "")
         if self.fault is FaultKind.POWER_LOSS:
             return f", state {self.variant}" + (f" of {self.profile}" if self.profile else "")
         return f", damage {self.variant}" if self.fault is FaultKind.BIT_FLIP else ""

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
-from chaos.model.losses import Loss
+from chaos.model.losses import Cut, FileSystem, Loss
 from chaos.model.observed import Acknowledgement, FileState, LifeRecord
 from chaos.model.operations import Address, CrashPoint, FaultKind, Phase
 from chaos.model.profile import TargetProfile
@@ -37,7 +37,8 @@ class Trial(Record, kw_only=True):
     """One lineage with its schedule: the n-th crash point strikes the n-th life; then one life runs to its end.
 
     An explored one begins in a crash state that was built, with the digest `state`: its crash points are those that
-    lead there, and only the last life is run.
+    lead there, and only the last life is run. Where the power is really cut, the output folder is on a file system of
+    at least `image_bytes` in an image file.
     """
 
     number: int
@@ -45,11 +46,32 @@ class Trial(Record, kw_only=True):
     crash_points: tuple[CrashPoint, ...] = ()
     hash_seed: int = 0
     state: str = ""
+    image_bytes: int = 0
+
+    @property
+    def is_real_cut(self) -> bool:
+        """Tell whether the power is really cut in it."""
+        return any(point.is_real for point in self.crash_points)
 
     @property
     def fault(self) -> FaultKind:
         """Return the kind of its faults: a lineage has one kind."""
         return self.crash_points[-1].fault if self.crash_points else FaultKind.KILL
+
+
+class Enumeration(Record, kw_only=True):
+    """Which crash states of a recorded life are enumerated: of which faults, how many.
+
+    With `has_all_tears` each write is torn at all page boundaries in it, not at three. `num_losses` is the most states
+    of a loss of power that are tried at one point for each of `file_systems`, `num_damages` the ways in which a
+    checkpoint at rest is damaged.
+    """
+
+    faults: tuple[FaultKind, ...] = (FaultKind.KILL,)
+    has_all_tears: bool = False
+    file_systems: tuple[FileSystem, ...] = tuple(FileSystem)
+    num_losses: int = 24
+    num_damages: int = 8
 
 
 class Start(Record, kw_only=True):
@@ -105,9 +127,9 @@ class TrialSpec(Record, kw_only=True):
     `deadline_s` bounds each life. `reference_final` maps the key of each final file to where the reference's lies, to
     measure a difference against. `modules` is the file that says what a warm template imports; without it lives are
     fresh. `out` is the output folder (empty: `out` in the trial's own), `start` the crash state to build in it first.
-    With `is_recorded` the last life leaves a recording, and the crash states that it went through; with `has_all_tears`
-    each write is torn at all page boundaries in it, not at three. `twin` is a recovery from the same files that ran to
-    its end: the last life may be stopped when it goes the same way.
+    With `enumeration` the last life leaves a recording, and those of the crash states that it went through. `twin` is a
+    recovery from the same files that ran to its end: the last life may be stopped when it goes the same way. With
+    `without_fsync` the target's fsync and fdatasync are answered, and not carried out.
     """
 
     schema: int = SCHEMA
@@ -121,9 +143,9 @@ class TrialSpec(Record, kw_only=True):
     modules: str = ""
     out: str = ""
     start: Start | None = None
-    is_recorded: bool = False
-    has_all_tears: bool = False
+    enumeration: Enumeration | None = None
     twin: FinishedRecovery | None = None
+    without_fsync: bool = False
 
 
 class TensorDifference(Record, kw_only=True):
@@ -146,7 +168,7 @@ class Outcome(Record, kw_only=True):
     """What one trial did: its lives in order; the trial ends early when a life fails.
 
     `unreached` are crash points that the lives never came to (the life ended first). `differences` maps the key of each
-    final file that is not the reference's, bit for bit, to how it differs.
+    final file that is not the reference's, bit for bit, to how it differs. `cut` is what a real power cut showed.
     """
 
     trial: Trial
@@ -154,6 +176,7 @@ class Outcome(Record, kw_only=True):
     unreached: tuple[CrashPoint, ...] = ()
     differences: dict[str, TensorDifference] = msgspec.field(default_factory=dict)
     elapsed_s: float = 0.0
+    cut: Cut | None = None
 
     @property
     def kills_landed(self) -> int:

@@ -68,10 +68,14 @@ class CheckResult(Record, kw_only=True):
 
 
 class Finding(Record, kw_only=True):
-    """A failed rule, de-duplicated, with the command that shows it again; `life` is the one it showed in (0: none)."""
+    """A failed rule, de-duplicated, with the command that shows it again; `life` is the one it showed in (0: none).
+
+    `fault` is the kind of fault that it showed under (None: without any).
+    """
 
     id: str
     check: CheckName
+    fault: FaultKind | None = None
     severity: Severity
     trial: int
     life: int = 0
@@ -88,6 +92,11 @@ class Verdict(StrEnum):
     PASS = "pass"  # noqa: S105 - a verdict, not a password
     FAIL = "fail"
     INCONCLUSIVE = "inconclusive"
+
+    def is_as_grave_as(self, other: Verdict) -> bool:
+        """Tell whether this verdict stands where both are merged."""
+        order = (Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.FAIL)
+        return order.index(self) >= order.index(other)
 
 
 class Expect(Record, kw_only=True):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping, Sequence
 
 from chaos.model import Phase, PlannablePoint, TargetProfile, Trial
+from chaos.planners.kinds import KILL, FaultPlan
 from chaos.planners.lineages import chain, course_of, draw_kills, faulted_trials, with_opener
-
-KILLS_PER_LINEAGE = 5
 
 
 def draw_schedule(
@@ -19,18 +17,20 @@ def draw_schedule(
     phases: Mapping[Phase, float],
     seed: int,
     first_number: int,
+    plan: FaultPlan = KILL,
 ) -> tuple[Trial, ...]:
-    """Return trials with `kills` crash points in all, the same for the same arguments.
+    """Return trials with `kills` crash points of one kind of fault in all, the same for the same arguments.
 
     There are none if no phase asked for has a point. `phases` are weights. A phase without points gives its share to
     the others, and a recovery kill that would have no kill to recover from becomes one in a save, a step or the
     startup: the crash points' `expected_phase` tells what was drawn.
     """
-    rng = random.Random(f"ninelives schedule {seed}")
-    course = course_of(profile, points)
+    rng = plan.stream("schedule", seed)
+    course = course_of(profile, points, plan)
     available = {phase: weight for phase, weight in phases.items() if course.places[phase]}
     quotas = with_opener(course, apportion(kills, available))
-    lineages = chain(course, draw_kills(course, quotas, rng), rng, kills_per_lineage=KILLS_PER_LINEAGE)
+    kills_by_phase = draw_kills(course, quotas, rng, plan=plan)
+    lineages = chain(course, kills_by_phase, rng, plan=plan, kills_per_lineage=plan.per_lineage)
     return faulted_trials(lineages, rng, first_number=first_number)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from chaos.model import FoundState, Phase
+from chaos.model import FaultKind, FoundState, Phase
 
 _PASSES: Final = 16
 
@@ -13,19 +13,31 @@ _PASSES: Final = 16
 def within_saves(found: Sequence[FoundState], saves: str) -> tuple[FoundState, ...]:
     """Return the points in the saves asked for, each with the first one after it.
 
-    `saves` is `first`, `last`, an ordinal, or `all`: everything, what lies outside of saves too.
+    `saves` is `first`, `last`, an ordinal, or `all`: everything, what lies outside of saves too. The points of each
+    kind of fault are in the order of the run.
     """
     if saves == "all":
         return tuple(found)
     last = max((state.address.save for state in found), default=0)
-    wanted = {"first": 1, "last": last}.get(saves) or int(saves)
+    wanted = save_asked_for(saves, last)
     chosen = []
-    is_inside = False
+    after: dict[FaultKind, int] = {}
     for state in found:
-        if state.address.save == wanted or is_inside:
+        if state.address.save == wanted:
             chosen.append(state)
-        is_inside = state.address.save == wanted
+            after[state.fault] = -1
+        elif after.get(state.fault) in {-1, state.index}:  # all states of the first point after it
+            chosen.append(state)
+            after[state.fault] = state.index
+        else:
+            after.pop(state.fault, None)
     return tuple(chosen)
+
+
+def save_asked_for(saves: str, last: int) -> int:
+    """Return the ordinal of the save that is asked for, of `last` ones; 0 for all."""
+    words = {"all": 0, "first": 1, "last": last}
+    return words[saves] if saves in words else int(saves)
 
 
 def within_first_save(found: Sequence[FoundState]) -> tuple[FoundState, ...]:

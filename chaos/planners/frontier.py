@@ -1,22 +1,23 @@
 """The crash states that are still to be tried, and by which slot; pure.
 
 A state of the recorded runs may be tried in any slot, where it is found again by what it is in every run (address and
-tear); a state of a recovery is tried in the slot of that recovery, whose output folder it may name.
+tear); a state of a recovery is tried in the slot of that recovery, whose output folder it may name. Faults that a life
+has to meet have no states: their trials come last, in any slot.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
 
-from chaos.model import FoundState, Trial
+from chaos.model import FaultKind, FoundState, Trial
 from chaos.planners.exhaustive import representatives, within_saves
 
 _TRIES: Final = 3
-_Key = tuple[str, int | None]
+Key = tuple[str, int | None, FaultKind, int]
 
 
 class State:
@@ -37,7 +38,7 @@ class Frontier:
     def __init__(
         self,
         found: Iterable[FoundState],
-        in_slots: dict[int, dict[_Key, FoundState]],
+        in_slots: Mapping[int, Mapping[Key, FoundState]],
         *,
         saves: str,
         jobs: int,
@@ -51,12 +52,14 @@ class Frontier:
         self._taken: dict[str, tuple[int, State]] = {}
         self._led_on: set[int] = set()
         self._tries: dict[str, int] = {}
+        self._trials: deque[Trial] = deque()
         self.num_states = len(self._shared)
 
     @property
     def num_left(self) -> int:
-        """Count the states that were not tried."""
-        return len(self._shared) + sum(isinstance(task, State) for own in self._own.values() for task in own)
+        """Count the states and trials that were not tried."""
+        own = sum(isinstance(task, State) for own in self._own.values() for task in own)
+        return len(self._shared) + len(self._trials) + own
 
     def take(self, slot: int) -> State | Trial | None:
         """Return the slot's next task: its own ones first, then one that any slot may try."""
@@ -71,7 +74,7 @@ class Frontier:
             self._own[0].append(State(found, found.digest, 0))
             if slot == 0:
                 return self.take(0)
-        return None
+        return self._trials.popleft() if self._trials else None
 
     def _note(self, slot: int, task: State) -> State:
         """Remember who tries a state."""
@@ -89,6 +92,11 @@ class Frontier:
             self.num_states += 1
         self._seen.update(state.digest for state in found)
         self._led_on.add(trial)
+
+    def add_trials(self, trials: Iterable[Trial]) -> None:
+        """Add trials whose faults a life has to meet."""
+        self._trials.extend(trials)
+        self.num_states += len(self._trials)
 
     def repeat(self, slot: int, trial: Trial) -> None:
         """Let a trial be run once more in its slot."""
@@ -115,6 +123,6 @@ class Frontier:
             self._own[slot] = deque(t for t in own if not (isinstance(t, State) and t.state in tried))
 
 
-def key_of(found: FoundState) -> _Key:
+def key_of(found: FoundState) -> Key:
     """Return what a crash point is in every run."""
-    return msgspec.json.encode(found.address).decode(), found.tear_offset
+    return msgspec.json.encode(found.address).decode(), found.tear_offset, found.fault, found.variant

@@ -7,13 +7,17 @@ kill. A kill that no lineage under way can still reach begins a new one, where e
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from chaos.address import STDOUT, TICK
 from chaos.model import CrashPoint, Phase, PlannablePoint, Record, SaveProfile, TargetProfile, Trial, TrialKind
+from chaos.planners.kinds import KILL, Choice, FaultPlan
 from chaos.planners.positions import does_steps, is_reachable, relative, saves_resumed_from
 
 _LEAST_BESIDE_A_LONE_KILL = 3
@@ -24,7 +28,7 @@ class Course(Record, kw_only=True):
     """A reference as a planner sees it: its points in the order of the run, and their places in it, by phase.
 
     A place is an index into `points`. `resumed_from` holds for each point the save that a life killed there should
-    resume from.
+    resume from. `places` are those that the kind of fault can strike at.
     """
 
     profile: TargetProfile
@@ -39,11 +43,11 @@ class Course(Record, kw_only=True):
 
 
 class Kill(Record, kw_only=True):
-    """One drawn kill: its place in the course, the phase that it is drawn for, and where a write is torn."""
+    """One drawn kill: its place in the course, the phase that it is drawn for, and what else was drawn of it."""
 
     place: int
     phase: Phase
-    tear_offset: int | None = None
+    choice: Choice = Choice()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -55,8 +59,8 @@ class _Lineage:
     is_closed: bool = False
 
 
-def course_of(profile: TargetProfile, points: Sequence[PlannablePoint]) -> Course:
-    """Return the course of a reference.
+def course_of(profile: TargetProfile, points: Sequence[PlannablePoint], plan: FaultPlan = KILL) -> Course:
+    """Return the course of a reference, with the places of one kind of fault.
 
     A recovery is the start of a later life, so it is struck where the reference's start can be: at marks, at output,
     at the first tick. What the start did to files may have been for the first start only; what a later one does to
@@ -66,38 +70,54 @@ def course_of(profile: TargetProfile, points: Sequence[PlannablePoint]) -> Cours
     places[Phase.RECOVERY] += tuple(
         i for i in places[Phase.STARTUP] if points[i].address.file in {"", STDOUT} and not points[i].address.tick
     )
-    return Course(
-        profile=profile, points=tuple(points), resumed_from=saves_resumed_from(profile, points), places=places
-    )
+    resumed_from = saves_resumed_from(profile, points)
+    able = {
+        phase: tuple(place for place in found if plan.can_strike(points[place], resumed_from[place]))
+        for phase, found in places.items()
+    }
+    return Course(profile=profile, points=tuple(points), resumed_from=resumed_from, places=able)
 
 
 def with_opener(course: Course, quotas: Mapping[Phase, int]) -> dict[Phase, int]:
     """Return `quotas`, but with one recovery kill made another, if there is no kill that a life could recover from."""
     counts = dict(quotas)
     if counts.get(Phase.RECOVERY, 0) and not any(counts.get(phase, 0) for phase in OPENERS):
-        opener = next(phase for phase in OPENERS if course.places[phase])
+        opener = next((phase for phase in OPENERS if course.places[phase]), None)
+        if opener is None:  # there are recoveries to strike at, and nothing that a life could recover from
+            return {phase: count for phase, count in counts.items() if phase is not Phase.RECOVERY}
         counts[Phase.RECOVERY] -= 1
         counts[opener] = 1
     return counts
 
 
 def draw_kills(
-    course: Course, quotas: Mapping[Phase, int], rng: random.Random, *, avoid: frozenset[int] = frozenset()
+    course: Course,
+    quotas: Mapping[Phase, int],
+    rng: random.Random,
+    *,
+    plan: FaultPlan = KILL,
+    avoid: frozenset[int] = frozenset(),
 ) -> dict[Phase, list[Kill]]:
-    """Draw so many kills of each phase; a write that can be torn is torn half of the time.
-
-    Places in `avoid` are taken only where a phase has no others.
-    """
+    """Draw so many kills of each phase; places in `avoid` are taken only where a phase has no others."""
     drawn: dict[Phase, list[Kill]] = {}
+    ordinals = itertools.count()
     for phase in Phase:
         places = [place for place in course.places[phase] if place not in avoid] or list(course.places[phase])
         chosen = _spread(course, places, quotas.get(phase, 0), rng)
-        drawn[phase] = [Kill(place=place, phase=phase, tear_offset=_tear(course, place, rng)) for place in chosen]
+        drawn[phase] = [
+            Kill(place=place, phase=phase, choice=plan.choose(course.points[place], rng, next(ordinals)))
+            for place in chosen
+        ]
     return drawn
 
 
 def chain(
-    course: Course, drawn: Mapping[Phase, Sequence[Kill]], rng: random.Random, *, kills_per_lineage: int
+    course: Course,
+    drawn: Mapping[Phase, Sequence[Kill]],
+    rng: random.Random,
+    *,
+    plan: FaultPlan = KILL,
+    kills_per_lineage: int,
 ) -> tuple[tuple[CrashPoint, ...], ...]:
     """Chain the drawn kills into lineages of about `kills_per_lineage`; none is left out.
 
@@ -120,7 +140,7 @@ def chain(
     for kill in finish:
         _append(course, lineages, kill)
     lineages += [_Lineage(kills=[kill], is_closed=True) for kill in alone]
-    return tuple(_crash_points(course, lineage) for lineage in lineages if lineage.kills)
+    return tuple(_crash_points(course, lineage, plan) for lineage in lineages if lineage.kills)
 
 
 def faulted_trials(
@@ -208,12 +228,6 @@ def _one_round(
     return chosen
 
 
-def _tear(course: Course, place: int, rng: random.Random) -> int | None:
-    """Draw whether and where the write at `place` is torn."""
-    tears = course.points[place].tears
-    return rng.choice(tears) if tears and rng.random() < 0.5 else None  # noqa: PLR2004 half of the time
-
-
 # --- chaining -----------------------------------------------------------------------------------------
 
 
@@ -264,13 +278,14 @@ def _resumed_after(course: Course, resumed_from: SaveProfile | None, kill: Kill)
     return course.resumed_from[kill.place]
 
 
-def _crash_points(course: Course, lineage: _Lineage) -> tuple[CrashPoint, ...]:
+def _crash_points(course: Course, lineage: _Lineage, plan: FaultPlan) -> tuple[CrashPoint, ...]:
     """Return a lineage's crash points with the addresses that they have in its lives."""
     crash_points, resumed_from = [], None
     for kill in lineage.kills:
         point = course.points[kill.place]
         is_start = kill.phase in {Phase.STARTUP, Phase.RECOVERY}
         address = point.address if is_start else relative(point, resumed_from)
-        crash_points.append(CrashPoint(address=address, expected_phase=kill.phase, tear_offset=kill.tear_offset))
+        choice = msgspec.structs.asdict(kill.choice)
+        crash_points.append(CrashPoint(address=address, expected_phase=kill.phase, fault=plan.kind, **choice))
         resumed_from = _resumed_after(course, resumed_from, kill)
     return tuple(crash_points)

@@ -62,10 +62,10 @@ def demonstration_in_words(demonstration: Demonstration) -> str:
 def _story(side: Side) -> Iterator[str]:
     """Yield the lines of one half."""
     yield f"   The trainer had said: saved step {side.acknowledged_step}. On the disk then:"
-    yield from _files(side.before)
+    yield from files_in_words(side.before)
     yield f"   SIGKILL, sent from outside: {side.crash_point}"
     yield f"   ({side.written_bytes:,} bytes of that write were carried out). On the disk now:"
-    yield from _files(side.after)
+    yield from files_in_words(side.after)
     if side.torch_says:
         yield f"   torch.load(resume.pt) says: {textwrap.shorten(side.torch_says, _SHOWN, placeholder=' …')}"
     whole = [state.path for state in side.after if state.is_whole]
@@ -79,7 +79,7 @@ def _story(side: Side) -> Iterator[str]:
         yield f"     {side.restart_said}"
 
 
-def _files(files: Iterable[FileState]) -> Iterator[str]:
+def files_in_words(files: Iterable[FileState]) -> Iterator[str]:
     """Yield one line for each checkpoint."""
     for state in files:
         how = "whole" if state.is_whole else f"BROKEN: {state.reason}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from chaos.model import CheckName, Record
+from chaos.model import CheckName, FaultKind, Record
 
 
 class Explanation(Record, kw_only=True):
@@ -16,11 +16,23 @@ class Explanation(Record, kw_only=True):
     cause: str
 
 
+FAULT_WORDS: Mapping[FaultKind, str] = MappingProxyType(
+    {
+        FaultKind.KILL: "process kill",
+        FaultKind.TORN_WRITE: "kill inside a write, at any byte",
+        FaultKind.POWER_LOSS: "power loss",
+        FaultKind.DISK_FULL: "full disk",
+        FaultKind.IO_ERROR: "I/O error",
+        FaultKind.SHORT_WRITE: "short write",
+        FaultKind.BIT_FLIP: "damage at rest",
+    }
+)
+
 EXPLANATIONS: Mapping[CheckName, Explanation] = MappingProxyType(
     {
         CheckName.NO_VALID_CHECKPOINT: Explanation(
-            rule="after each kill a whole checkpoint is left, once a save was acknowledged",
-            meaning="A kill at this point destroys every checkpoint: the training done so far is gone.",
+            rule="after each fault a whole checkpoint is left, once a save was acknowledged",
+            meaning="This fault at this point destroys every checkpoint: the training done so far is gone.",
             cause=(
                 "The file is usually overwritten in place. Write to a temporary name in the same folder, "
                 "fsync it, then os.replace it onto the checkpoint, and delete the previous one only "
@@ -28,17 +40,32 @@ EXPLANATIONS: Mapping[CheckName, Explanation] = MappingProxyType(
             ),
         ),
         CheckName.ACKNOWLEDGED_LOST: Explanation(
-            rule="what survives a kill is as new as the last acknowledged save",
-            meaning="The target said that a save was done, and after the kill only an older one was there.",
+            rule="what survives a fault is as new as the last acknowledged save",
+            meaning="The target said that a save was done, and after the fault only an older one was there.",
             cause=(
                 "The save is usually announced before its last write or rename is done (a background writer "
                 "that is not waited for), or the newest file is overwritten in place while an older copy "
-                "survives."
+                "survives. After a loss of power: an fsync is missing, of the file before it is renamed, or of "
+                "its folder afterwards."
+            ),
+        ),
+        CheckName.FAILED_SAVE_IGNORED: Explanation(
+            rule="a life that met an error does not act as if its save were there",
+            meaning=(
+                "The disk said that it could not write, and the job said that all was well: whoever relies on its "
+                "output or its exit status is misled, and finds an old checkpoint, or none."
+            ),
+            cause=(
+                "Usually an exception around the save is caught and only logged, the error of fsync or close is not "
+                "looked at, a saver in another thread or process fails alone, or the count that write returns is "
+                "taken for granted."
             ),
         ),
         CheckName.RESUME_CRASHED: Explanation(
             rule="a life that is started again does not fail",
-            meaning=("After the kill the job does not come back by itself: somebody has to repair the folder by hand."),
+            meaning=(
+                "After the fault the job does not come back by itself: somebody has to repair the folder by hand."
+            ),
             cause=(
                 "The newest file or folder is usually half written and is loaded without a look at whether it "
                 "is whole, or a leftover is in the way. Publish by rename, check at load, and fall back to "
@@ -46,11 +73,13 @@ EXPLANATIONS: Mapping[CheckName, Explanation] = MappingProxyType(
             ),
         ),
         CheckName.RESUME_HUNG: Explanation(
-            rule="a life that is started again does not hang",
-            meaning=("After the kill the job starts again but never ends: it holds the machine and does nothing."),
+            rule="a life that is started again, or that met an error, does not hang",
+            meaning=(
+                "After the fault the job starts again or goes on, but never ends: it holds the machine for nothing."
+            ),
             cause=(
-                "Usually a lock file left by the dead process, or a wait for a process that is gone. If the "
-                "target is merely slow, raise `deadline_s`."
+                "Usually a lock file left by the dead process, a wait for a process or thread that is gone, or a write "
+                "that is tried again for ever. If the target is merely slow, raise `deadline_s`."
             ),
         ),
         CheckName.LOST_WORK: Explanation(
@@ -63,6 +92,17 @@ EXPLANATIONS: Mapping[CheckName, Explanation] = MappingProxyType(
                 "0, or the newest file is chosen by a rule that a kill upsets. If a pointer file names the "
                 "current checkpoint, add it to `checkpoints`: then a save counts only once its pointer is "
                 "written."
+            ),
+        ),
+        CheckName.CORRUPTION_ACCEPTED: Explanation(
+            rule="a damaged checkpoint is not resumed from as if it were whole",
+            meaning=(
+                "A bit that rots, or a file that is cut short, goes into the training without a word, and into every "
+                "checkpoint after it."
+            ),
+            cause=(
+                "Neither torch.load nor safetensors looks at a checksum. Keep one of the content beside or in the "
+                "checkpoint, compare it at load, and fall back, loudly, to the checkpoint before."
             ),
         ),
         CheckName.DID_NOT_FINISH: Explanation(

@@ -6,16 +6,18 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, TextIO
 
-from chaos.explored import Explored, Interval
-from chaos.journal import CampaignEnded, Event, StatesFound, TrialFinished, TrialRepeated
-from chaos.model import Address, TrialKind, Verdict
+from chaos.explored import Explored, Interval, LostGroup
+from chaos.journal import CampaignEnded, Event, StatesFound, TrialFinished, TrialRepeated, TrialsPlanned
+from chaos.model import Address, FaultKind, TrialKind, Verdict
 from chaos.planners.exhaustive import representatives, within_saves
+from chaos.reports.explanations import FAULT_WORDS
 
 if TYPE_CHECKING:
     from rich.console import Console
     from tqdm import tqdm  # type: ignore[import-untyped]
 
 _LINE_EVERY_S: Final = 10.0
+_TRIED: Final = (TrialKind.EXPLORED, TrialKind.FAULTED)
 
 
 class ExplorationProgress:
@@ -38,11 +40,14 @@ class ExplorationProgress:
         match event:
             case StatesFound():
                 self._find(event)
-            case TrialFinished() if event.outcome.trial.kind is TrialKind.EXPLORED:
+            case TrialFinished() if event.outcome.trial.kind in _TRIED:
                 self._done += 1
                 self._tell()
             case TrialRepeated():
                 pass
+            case TrialsPlanned() if self._count_trials(event):
+                print(f"errors: {self._count_trials(event)} trials", file=self._stream, flush=True)
+                self._total += self._count_trials(event)
             case CampaignEnded():
                 self._close()
                 return False
@@ -55,12 +60,18 @@ class ExplorationProgress:
         match event:
             case StatesFound():
                 self._count(event)
-            case TrialFinished() if event.outcome.trial.kind is TrialKind.EXPLORED:
+            case TrialsPlanned() if self._count_trials(event):
+                self._total += self._count_trials(event)
+            case TrialFinished() if event.outcome.trial.kind in _TRIED:
                 self._done += 1
                 self._before += 1
             case _:
                 return False
         return True
+
+    def _count_trials(self, event: TrialsPlanned) -> int:
+        """Count the trials in which a life meets an error."""
+        return sum(trial.kind is TrialKind.FAULTED for trial in event.trials)
 
     def _count(self, event: StatesFound) -> int:
         """Count the states that will be tried, and return the number of the points that lead to them."""
@@ -118,26 +129,58 @@ def print_exploration(console: Console, explored: Explored) -> None:
     from rich.table import Table
 
     console.print()
-    console.print(
-        f"Crash points: {explored.points_recorded} in {_saves_in_words(explored.saves)}, "
-        f"{explored.points - explored.points_recorded} in recoveries (depth {explored.depth}); "
-        f"{explored.states_distinct} distinct states, {explored.states_judged} judged",
-        style="bold",
-    )
-    table = Table(box=None, pad_edge=False, padding=(0, 2))
-    table.add_column("  operation")
-    table.add_column("file")
-    for head in ("points", "judged", "failing"):
-        table.add_column(head, justify="right")
-    for count in explored.by_operation:
-        numbers = (str(count.points), str(count.judged), str(count.failing))
-        table.add_row(f"  {count.operation}", count.file or "-", *numbers)
-    console.print(table)
+    for line in _counts_in_words(explored):
+        console.print(line, style="bold")
+    if explored.by_operation:
+        table = Table(box=None, pad_edge=False, padding=(0, 2))
+        table.add_column("  operation")
+        table.add_column("file")
+        for head in ("points", "judged", "failing"):
+            table.add_column(head, justify="right")
+        for count in explored.by_operation:
+            numbers = (str(count.points), str(count.judged), str(count.failing))
+            table.add_row(f"  {count.operation}", count.file or "-", *numbers)
+        console.print(table)
     if explored.intervals:
         console.print()
         console.print("Where a kill does harm", style="bold")
         for line in intervals_in_words(explored.intervals):
             console.print(f"  {line}")
+    if explored.losses:
+        console.print()
+        console.print("What is missing when the power goes", style="bold")
+        for group in explored.losses:
+            console.print(f"  {loss_in_words(group)}")
+
+
+def _counts_in_words(explored: Explored) -> Iterator[str]:
+    """Yield what there is, one line for each kind of fault if there are several."""
+    kinds = explored.by_fault
+    if not kinds or tuple(count.fault for count in kinds) == (FaultKind.KILL,):
+        yield (
+            f"Crash points: {explored.points_recorded} in {_saves_in_words(explored.saves)}, "
+            f"{explored.points - explored.points_recorded} in recoveries (depth {explored.depth}); "
+            f"{explored.states_distinct} distinct states, {explored.states_judged} judged"
+        )
+        return
+    for count in kinds:
+        what = "trials" if count.fault.is_error else "distinct states"
+        yield f"{FAULT_WORDS[count.fault]}: {count.states} {what}, {count.judged} judged, {count.failing} failing"
+    if explored.points_cut:
+        yield (
+            f"  at {explored.points_cut} points a loss of power may leave more states than the {explored.num_losses} "
+            "for each file system that were tried, the worst ones first"
+        )
+
+
+def loss_in_words(group: LostGroup) -> str:
+    """Say what is missing, before which operation, and what comes of it."""
+    saves = ", ".join(map(str, group.saves))
+    where = f" in save{'s' if len(group.saves) > 1 else ''} {saves}" if saves else ""
+    return (
+        f"{group.path}: {group.missing} is missing at {group.published_by}: {', '.join(group.checks)}{where} "
+        f"({group.states} state{'' if group.states == 1 else 's'}; {', '.join(group.profiles)})"
+    )
 
 
 def intervals_in_words(intervals: tuple[Interval, ...]) -> Iterator[str]:
@@ -176,6 +219,11 @@ def exploration_in_words(verdict: Verdict, explored: Explored) -> str:
     """Say what a verdict that is no failure means."""
     if verdict is Verdict.INCONCLUSIVE:
         return "No error was found, but not everything that was asked for could be shown: see what is not proven."
+    kinds = [FAULT_WORDS[count.fault] for count in explored.by_fault]
+    if kinds and kinds != [FAULT_WORDS[FaultKind.KILL]]:
+        tried = sum(count.judged for count in explored.by_fault)
+        what = f"each of {tried} states and errors tried ({', '.join(kinds)})"
+        return f"the target came back from {what}, and ended with the same bits."
     return (
         f"a kill at any of {explored.points} crash points leaves one of {explored.states_distinct} states; from each "
         "of them the target came back and ended with the same bits."

@@ -15,6 +15,7 @@ from chaos.model import (
     SCHEMA,
     CheckName,
     CheckStatus,
+    FaultKind,
     FileState,
     Finding,
     LivesMode,
@@ -35,6 +36,10 @@ _POLLED = (
     "Without interception, kills strike at step lines and by time: where exactly each one landed is not guaranteed, "
     "writes are neither torn nor all seen, and a replay may strike elsewhere. `chaos doctor` says why."
 )
+_NO_FSYNC = (
+    "The target's fsync was answered without being carried out: this says nothing of the target, and a loss of power "
+    "that shows nothing here says that nothing would be found."
+)
 
 
 class CampaignFacts(Record, kw_only=True):
@@ -52,6 +57,7 @@ class CampaignFacts(Record, kw_only=True):
     mode: LivesMode = LivesMode.INTERCEPTED
     lives: LivesKind = LivesKind.FRESH
     repeated: int = 0
+    without_fsync: bool = False
     elapsed_s: float
 
 
@@ -73,18 +79,20 @@ class ReferenceFacts(Record, kw_only=True):
 class Result(Record, kw_only=True):
     """The whole campaign for a machine to read; the keys are a contract.
 
-    `checks` gives each check's status, `not_run` the reasons of those that were not run, `inconclusive` the sentences
-    that say what was not proven. `verified_kills` counts landed kills whose lineage ran to its end and was compared.
-    `coverage` says which of the known crash points these kills were, and what they bound if nothing was found.
-    `lives` says how lives were started after the references, `trials_repeated` how many trials of a warm campaign were
-    run again with fresh lives. `outside_writes` are paths outside of the output folder that some life wrote to, at most
-    fifty, sorted.
-    `exploration` is what `chaos explore` enumerated (None: this was no exploration); in JSON its keys are the result's.
-    `not_guaranteed` says what a verdict in this mode leaves open, `error` what broke the campaign off before its end.
+    `verdicts` has one for each kind of fault, judged by itself; `verdict` is the gravest of them. `kills_requested` and
+    the other counts of kills are of faults of all kinds. `checks` gives each check's status, `not_run` the reasons of
+    those that were not run, `inconclusive` the sentences that say what was not proven. `verified_kills` counts landed
+    kills whose lineage ran to its end and was compared. `coverage` says which of the known crash points these kills
+    were, and what they bound if nothing was found. `lives` says how lives were started after the references,
+    `trials_repeated` how many trials of a warm campaign were run again with fresh lives. `outside_writes` are paths
+    outside of the output folder that some life wrote to, at most fifty, sorted. `exploration` is what `chaos explore`
+    enumerated (None: this was no exploration); in JSON its keys are the result's. `not_guaranteed` says what a verdict
+    in this mode leaves open, `error` what broke the campaign off before its end.
     """
 
     schema: int = SCHEMA
     verdict: Verdict
+    verdicts: dict[FaultKind, Verdict] = msgspec.field(default_factory=dict)
     as_expected: bool
     expected: Verdict
     strict: bool
@@ -130,6 +138,7 @@ def build_result(
     verified = verified_kills(reference, outcomes)
     return Result(
         verdict=judgement.verdict,
+        verdicts=judgement.verdicts,
         as_expected=judgement.as_expected,
         expected=judgement.expect.verdict,
         strict=judgement.is_strict,
@@ -166,6 +175,8 @@ def _open_questions(facts: CampaignFacts) -> Iterator[str]:
     """Yield what a verdict in this mode leaves open."""
     if facts.mode is LivesMode.POLLED:
         yield _POLLED
+    if facts.without_fsync:
+        yield _NO_FSYNC
     if facts.lives is LivesKind.WARM:
         times = "once" if facts.repeated == 1 else f"{facts.repeated} times"
         yield (

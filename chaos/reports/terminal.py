@@ -6,7 +6,6 @@ is plain text, without colour codes, wherever the stream is not a terminal; rich
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TextIO
 
@@ -24,44 +23,37 @@ from chaos.journal import (
 from chaos.model import (
     CheckName,
     CheckStatus,
-    Finding,
+    FaultKind,
     LifeEnd,
     LifeRecord,
     Outcome,
-    Record,
     Reference,
     Severity,
     TrialKind,
     Verdict,
 )
 from chaos.reports.coverage import coverage_in_words
-from chaos.reports.explanations import EXPLANATIONS
+from chaos.reports.explanations import EXPLANATIONS, FAULT_WORDS
 from chaos.reports.exploration import ExplorationProgress, exploration_in_words, print_exploration
+from chaos.reports.parts import (
+    LABEL,
+    VERDICT_STYLE,
+    Line,
+    console_on,
+    doubt_lines,
+    finding_lines,
+    labelled,
+    print_lines,
+    width_of,
+)
 from chaos.reports.result import Result
-from chaos.verdict import NO_FAULT
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-_WIDTH = 100
-_LABEL = 12
 _MOST_NAMES = 5
-_VERDICT_STYLE = {Verdict.PASS: "bold green", Verdict.FAIL: "bold red", Verdict.INCONCLUSIVE: "bold yellow"}
 _STATUS_WORD = {CheckStatus.PASSED: "passed", CheckStatus.FAILED: "FAILED", CheckStatus.NOT_RUN: "not run"}
 _STATUS_STYLE = {CheckStatus.PASSED: "green", CheckStatus.FAILED: "red", CheckStatus.NOT_RUN: "yellow"}
-
-
-_HOW_TO_READ = (
-    "`in save 2, before write #3 of F` is the moment right before the third write call to the file F within the second "
-    "save of the life that was killed."
-)
-
-
-class Line(Record, kw_only=True):
-    """One line of text and how it looks on a terminal."""
-
-    text: str
-    style: str = ""
 
 
 class Progress:
@@ -154,59 +146,27 @@ def _end_in_words(life: LifeRecord) -> str:
 
 def print_report(result: Result, stream: TextIO) -> None:
     """Print the whole report of a campaign to `stream`."""
-    console = _console(stream)
-    width = min(_WIDTH, console.width) if console.is_terminal else _WIDTH
-    _print(console, _head(result, width))
+    console = console_on(stream)
+    width = width_of(console)
+    print_lines(console, _head(result, width))
     if result.exploration is None:
         _print_kills(console, result)
-        _print(console, _coverage(result, width))
+        print_lines(console, _coverage(result, width))
     else:
         print_exploration(console, result.exploration)
-    for part in (_checks, _findings, _doubts, _ending):
-        _print(console, part(result, width))
-
-
-def _console(stream: TextIO) -> Console:
-    """Make a console that writes colour codes to terminals only, whatever the environment says."""
-    from rich.console import Console
-
-    is_terminal = stream.isatty()
-    return Console(
-        file=stream,
-        force_terminal=is_terminal,
-        color_system="auto" if is_terminal else None,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        soft_wrap=True,
-    )
-
-
-def _print(console: Console, lines: Iterator[Line]) -> None:
-    for line in lines:
-        console.print(line.text, style=line.style or None)
-
-
-def _labelled(label: str, text: str, width: int, style: str = "") -> Iterator[Line]:
-    """Yield `text` wrapped behind a label; its own line breaks are kept, and lines that begin with a space whole."""
-    head = f"  {label:<{_LABEL}}"
-    for paragraph in text.splitlines() or [""]:
-        is_quoted = paragraph.startswith(" ")  # a line of the target's own output, which stays as it was printed
-        lines = textwrap.wrap(paragraph, width - len(head), break_long_words=False, break_on_hyphens=False)
-        for line in [paragraph] if is_quoted else lines or [""]:
-            yield Line(text=f"{head}{line}".rstrip(), style=style)
-            head = " " * len(head)
+    print_lines(console, _checks(result, width))
+    print_lines(console, finding_lines(result.findings, width))
+    print_lines(console, doubt_lines(result.inconclusive, width))
+    print_lines(console, _ending(result, width))
 
 
 def _head(result: Result, width: int) -> Iterator[Line]:
     """Yield what was run, and against which expected bits."""
     yield Line(text=f"seed {result.seed}", style="bold")
-    yield from _labelled("scenario", result.scenario, width) if result.scenario else ()
-    yield from _labelled("claim", result.claim, width) if result.claim else ()
-    yield Line(text=f"  {'target':<{_LABEL}}{result.target}")
-    yield from _labelled(
-        "files", f"checkpoints {', '.join(result.checkpoints)}; final {', '.join(result.final)}", width
-    )
+    yield from labelled("scenario", result.scenario, width) if result.scenario else ()
+    yield from labelled("claim", result.claim, width) if result.claim else ()
+    yield Line(text=f"  {'target':<{LABEL}}{result.target}")
+    yield from labelled("files", f"checkpoints {', '.join(result.checkpoints)}; final {', '.join(result.final)}", width)
     reference = result.reference
     names = f" ({', '.join(reference.differing_tensors)})" if reference.differing_tensors else ""
     same = "the same bits" if reference.deterministic else f"DIFFERENT bits{names}"
@@ -217,18 +177,18 @@ def _head(result: Result, width: int) -> Iterator[Line]:
         if has_run
         else "none: see what is not proven"
     )
-    yield from _labelled("reference", facts, width)
+    yield from labelled("reference", facts, width)
     for key, left_out in reference.varying_leaves.items():
         varies = f"{_listed(left_out)} in {key}: the two uninterrupted runs differ there"
-        yield from _labelled("left out", varies, width)
+        yield from labelled("left out", varies, width)
     if result.outside_writes:
         outside = (
             f"written outside of {{out}}, where nobody looks: {_listed(result.outside_writes)}; state kept there is "
             "not judged"
         )
-        yield from _labelled("note", outside, width, "yellow")
+        yield from labelled("note", outside, width, "yellow")
     for sentence in result.not_guaranteed:
-        yield from _labelled("note", sentence, width, "yellow")
+        yield from labelled("note", sentence, width, "yellow")
 
 
 def _listed(names: tuple[str, ...]) -> str:
@@ -262,7 +222,7 @@ def _coverage(result: Result, width: int) -> Iterator[Line]:
         text=f"Coverage: {coverage.points_hit} of {coverage.points_known} known crash points were hit", style="bold"
     )
     for label, sentence in coverage_in_words(coverage, result.mode):
-        yield from _labelled(label, sentence, width)
+        yield from labelled(label, sentence, width)
 
 
 def _checks(result: Result, width: int) -> Iterator[Line]:
@@ -274,77 +234,23 @@ def _checks(result: Result, width: int) -> Iterator[Line]:
         text = f"{name}: {rule}" if status is not CheckStatus.NOT_RUN else f"{name}: {result.not_run.get(name, rule)}"
         is_warning = status is CheckStatus.FAILED and severity_of(name) is Severity.WARNING
         word = "warning" if is_warning else _STATUS_WORD[status]
-        yield from _labelled(word, text, width, "yellow" if is_warning else _STATUS_STYLE[status])
-
-
-def _findings(result: Result, width: int) -> Iterator[Line]:
-    """Yield each finding: what broke, where, what was seen, why, and the command that shows it again."""
-    if not result.findings:
-        return
-    yield Line(text="")
-    yield Line(text=f"Findings: {len(result.findings)}", style="bold")
-    if any(finding.crash_point.startswith("in save") for finding in result.findings):
-        yield from _labelled("", _HOW_TO_READ, width)
-    explained: set[CheckName] = set()
-    for number, finding in enumerate(result.findings, start=1):
-        yield Line(text="")
-        yield from _finding(number, finding, width, is_first=finding.check not in explained)
-        explained.add(finding.check)
-
-
-def _finding(number: int, finding: Finding, width: int, *, is_first: bool) -> Iterator[Line]:
-    """Yield one finding; its explanation only where the check is met for the first time."""
-    is_error = finding.severity is Severity.ERROR
-    seen = f", seen {finding.seen} times" if finding.seen > 1 else ""
-    title = f"  {number}. {finding.check} ({finding.severity}{seen}, id {finding.id})"
-    yield Line(text=title, style="bold red" if is_error else "bold yellow")
-    explanation = EXPLANATIONS[finding.check]
-    if is_first:
-        yield from _labelled("what broke", explanation.meaning, width)
-    yield from _labelled("where", _place(finding), width)
-    yield from _labelled("seen", finding.detail, width)
-    if is_first:
-        yield from _labelled("why", explanation.cause, width)
-    yield Line(text=f"  {'next':<{_LABEL}}{finding.replay}", style="bold")
-
-
-def _place(finding: Finding) -> str:
-    """Say in which trial and life it showed, where the kill before that was, and at which step."""
-    life = f", life {finding.life}" if finding.life else ""
-    kill = "without any kill" if finding.crash_point == NO_FAULT else f"kill {finding.crash_point}"
-    step = f"; step {finding.step}" if finding.step is not None else ""
-    return f"trial {finding.trial}{life}; {kill}{step}"
-
-
-def _doubts(result: Result, width: int) -> Iterator[Line]:
-    """Yield the reasons why the campaign does not prove what it should."""
-    if not result.inconclusive:
-        return
-    yield Line(text="")
-    yield Line(text="Not proven", style="bold yellow")
-    for reason in result.inconclusive:
-        text = textwrap.fill(
-            reason,
-            width,
-            initial_indent="  - ",
-            subsequent_indent="    ",
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-        yield Line(text=text)
+        yield from labelled(word, text, width, "yellow" if is_warning else _STATUS_STYLE[status])
 
 
 def _ending(result: Result, width: int) -> Iterator[Line]:
     """Yield the verdict, what it means, where everything is kept, and the seed."""
     yield Line(text="")
-    yield Line(text=f"verdict: {result.verdict.upper()}", style=_VERDICT_STYLE[result.verdict])
-    yield from _labelled("means", _meaning(result), width)
+    if len(result.verdicts) > 1 or FaultKind.KILL not in result.verdicts:
+        for kind, verdict in result.verdicts.items():
+            yield Line(text=f"{FAULT_WORDS[kind]}: {verdict.upper()}", style=VERDICT_STYLE[verdict])
+    yield Line(text=f"verdict: {result.verdict.upper()}", style=VERDICT_STYLE[result.verdict])
+    yield from labelled("means", _meaning(result), width)
     if result.expected is not Verdict.PASS:
         came = "as expected" if result.as_expected else "NOT as expected"
         text = f"this scenario expects {result.expected}; this came out {came}"
-        yield from _labelled("expected", text, width, "green" if result.as_expected else "red")
-    yield from _labelled("time", _speed(result), width)
-    yield Line(text=f"  {'kept in':<{_LABEL}}{result.run_dir}")
+        yield from labelled("expected", text, width, "green" if result.as_expected else "red")
+    yield from labelled("time", _speed(result), width)
+    yield Line(text=f"  {'kept in':<{LABEL}}{result.run_dir}")
     yield Line(text=f"seed {result.seed}", style="bold")
 
 

@@ -14,6 +14,7 @@ from chaos.errors import HarnessError
 from chaos.states.changes import (
     BEFORE_ALL,
     ROOT,
+    SYNCED_ELSEWHERE,
     Change,
     Linked,
     Made,
@@ -21,6 +22,7 @@ from chaos.states.changes import (
     Resized,
     Stamp,
     Stamped,
+    Synced,
     to_bytes,
     to_text,
 )
@@ -55,6 +57,7 @@ class Book:
         self.call = ""
         self.out = os.fsencode(os.path.realpath(out))
         self.lost: set[str] = set()
+        self.synced_outside: set[Identity] = set()
         self._numbers: dict[Identity, int] = {}
         self._generations: dict[int, int | None] = {}
         self._next_number = ROOT + 1
@@ -107,9 +110,9 @@ class Book:
             message = f"the output folder is not the crash state that it should be: {', '.join(found[:5])}"
             raise HarnessError(message, hint="something else wrote there; start again")
 
-    def emit(self, change: Change) -> None:
+    def emit(self, change: Change, *, call: str | None = None) -> None:
         """Write a change down, with the index and call that hold now; UnknownNodeError where it does not fit."""
-        change = replace(change, index=self.index, call=self.call)
+        change = replace(change, index=self.index, call=self.call if call is None else call)
         self.tree.apply(change)
         self._writer.write(change)
 
@@ -232,6 +235,8 @@ class Book:
                 self.import_content(number, full)
             except OSError:
                 self.lost.add(to_text(path))
+            if identity(state) in self.synced_outside:
+                self.emit(Synced(node=number), call=SYNCED_ELSEWHERE)
         for entry in entries(full) if kind is NodeKind.FOLDER else ():
             self.arrive(os.path.join(path, entry))
 

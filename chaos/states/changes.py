@@ -16,6 +16,7 @@ from chaos.states.content import Piece
 
 ROOT = 0
 BEFORE_ALL = -1
+SYNCED_ELSEWHERE = "fsync elsewhere"  # of a file that was moved in later, whose bytes were durable before
 
 
 class NodeKind(StrEnum):

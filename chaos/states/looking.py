@@ -44,9 +44,12 @@ def _content_of_file(path: bytes) -> bytes | None:
     with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - names are bytes
         size = os.fstat(file.fileno()).st_size
         pages.touch(0, size)
-        return size.to_bytes(8, "little") + pages.update(
-            size, lambda start, end: os.pread(file.fileno(), end - start, start)
-        )
+        return size.to_bytes(8, "little") + pages.update(size, lambda start, end: _read(file.fileno(), start, end))
+
+
+def _read(fd: int, start: int, end: int) -> bytes:
+    """Read from offset `start` to `end`; what is beyond the end of the file is zeros."""
+    return os.pread(fd, end - start, start).ljust(end - start, b"\0")
 
 
 def _raise(error: OSError) -> None:

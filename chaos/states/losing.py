@@ -14,7 +14,6 @@ from chaos.states.places import Place, state_at
 from chaos.states.recording import Recording
 
 _LOOKED_THROUGH: Final = 256
-_SEARCHED: Final = 1024
 
 
 class LossesFound(Record, kw_only=True):
@@ -60,20 +59,17 @@ def lose_at(
     return walk.blamed(found[variant % len(found)])
 
 
-def loss_like(
+def loss_seen(
     recording: Recording,
     places: Sequence[Place],
     file_system: FileSystem,
     acknowledgements: Sequence[Acknowledgement],
     index: int,
-    contents: Contents,
-) -> Loss | None:
-    """Return the state at one point that holds these contents, with what it lacks; None if no early one of them does.
-
-    The recording must be of a lineage's first life.
-    """
+    seen: Contents,
+) -> Loss:
+    """Return a loss that was seen at one point of a lineage's first life: what the last acknowledged save lacks."""
     walk = _Walk(recording, places, Enumeration(file_systems=(file_system,)), acknowledgements, ())
-    return next((walk.blamed(f) for f in walk.at(index, _SEARCHED).found if walk.contents(f) == contents), None)
+    return walk.blamed(walk.read(index, file_system, seen))
 
 
 class _Walk:
@@ -128,13 +124,27 @@ class _Walk:
             self._go_to(passed)
         return losses_at(self._history, limit)
 
-    def contents(self, found: Found) -> Contents:
-        """Return what a state holds, as `contents_of_folder` does of a real folder."""
+    def read(self, index: int, file_system: FileSystem, seen: Contents) -> Found:
+        """Read a folder that was seen at one point as a state: which file each name leads to, told by its bytes.
+
+        Where they are those of no file as it was then, it is the file that had the name, and its bytes were lost.
+        """
+        for passed in range(index + 1):
+            self._go_to(passed)
         tree = self._history.tree
-        return {
-            path: found.contents.get(number) or content_of_node(tree, tree.node(number))
-            for path, number in found.paths.items()
-        }
+        owners = {content_of_node(tree, node): number for number, node in tree.nodes.items() if node.extents.size}
+        paths: dict[str, int] = {}
+        contents: dict[int, bytes] = {}
+        for path, content in seen.items():
+            now = tree.find(path)
+            is_kept = now is not None and content_of_node(tree, now) == content
+            number = now.number if now is not None else None
+            if content is not None and not is_kept:
+                number = owners.get(content, number)
+            if number is not None:
+                paths[path] = number
+                contents |= {number: content} if content is not None else {}
+        return Found(digest="", loss=Loss(profiles=(file_system,)), paths=paths, contents=contents)
 
     def blamed(self, found: Found) -> Loss:
         """Return a state's loss with what the last acknowledged save lacks in it."""

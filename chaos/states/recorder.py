@@ -20,6 +20,7 @@ from chaos.states.comparing import differences
 from chaos.states.log import StateAt
 from chaos.states.loose import LooseEnds
 from chaos.states.name_changes import NameChanges
+from chaos.states.reading import identity
 from chaos.states.recording import Recording
 from chaos.states.tree import UnknownNodeError
 
@@ -91,6 +92,18 @@ class FolderRecorder:
         self._num_operations = operation.index + 1
         self._bytes.forget()
         self._pending = None
+
+    def skip(self, pending: Pending) -> None:
+        """Take it that a call was answered as if it had been carried out, and was not."""
+        self._num_operations = pending.operation.index + 1
+        self._pending = None
+
+    def note_outside(self, state: os.stat_result, *, is_sync: bool) -> None:
+        """Take it that a file outside of the folder is about to be synced, or else written: it may come in later."""
+        if is_sync:
+            self._book.synced_outside.add(identity(state))
+        else:
+            self._book.synced_outside.discard(identity(state))
 
     def note_sync(self, index: int) -> None:
         """Take it that everything is made durable before operation `index`."""

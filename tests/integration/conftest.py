@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from chaos.checkpoints.process import Examiner
+from chaos.intercept.recorder import Recorder
 from chaos.lives.intercepted import run_intercepted
 from chaos.lives.polled import run_polled
 from chaos.lives.request import LifeRequest, LifeResult
@@ -75,6 +76,7 @@ class Lives:
         is_first: bool = True,
         starter: Starter | None = None,
         twin: FinishedRecovery | None = None,
+        recorder: Recorder | None = None,
     ) -> LifeResult:
         """Run one life, in a new output folder where none is given."""
         out = out or self.new_out()
@@ -99,7 +101,9 @@ class Lives:
             deadline_s=deadline_s,
             varying_leaves={},
         )
-        return (run_polled if is_polled else run_intercepted)(request, photographer, starter or FreshStarter())
+        if is_polled:
+            return run_polled(request, photographer, starter or FreshStarter())
+        return run_intercepted(request, photographer, starter or FreshStarter(), recorder)
 
     @property
     def out(self) -> Path:

@@ -23,6 +23,7 @@ from chaos.model import (
     CheckResult,
     CheckStatus,
     Evidence,
+    FaultKind,
     LifeEnd,
     LifeRecord,
     Outcome,
@@ -35,9 +36,10 @@ from chaos.model import (
 from chaos.runs import open_run, start_run
 from chaos.scenario import scenario_from_command
 from chaos.settings import SettingsLayer, resolve_settings
+from chaos.tables import FaultSpec
 
 KILLS = 6
-GLOBS = {"checkpoints": ("{out}/ckpt*.json",), "final": ("{out}/final.json",)}
+GLOBS = {"checkpoints": ("{out}/ckpt*.json", "{out}/ckpt*.safetensors"), "final": ("{out}/final.json",)}
 
 
 class Recorded(NamedTuple):
@@ -84,9 +86,17 @@ class InProcessPool:
         """Leave nothing to end."""
 
 
-def _record(root: Path, command: list[str], *, kills: int = KILLS, strict: bool = False) -> Recorded:
-    """Run a campaign in this process."""
+def _record(
+    root: Path,
+    command: list[str],
+    *,
+    kills: int = KILLS,
+    strict: bool = False,
+    fault: FaultKind = FaultKind.KILL,
+) -> Recorded:
+    """Run a campaign with one kind of fault in this process."""
     scenario = scenario_from_command(tuple(command), **GLOBS, ignore=(), step=None, saved=None)
+    scenario = replace(scenario, faults=(FaultSpec(kind=fault),))
     settings = resolve_settings(SettingsLayer(kills=kills, seed=5, jobs=1, strict=strict), scenario)
     folder, started = start_run(root, scenario, settings)
     with open_run(folder) as (journal, _):
@@ -130,6 +140,11 @@ FOUND_BY = {
     CheckName.SILENT_DIVERGENCE: ("forgets_generator", 8),
     CheckName.LEAKED_FILES: ("leaks_temporaries", 20),
 }
+# The same of checks that other faults than kills are for.
+FOUND_BY_OTHERS = {
+    CheckName.FAILED_SAVE_IGNORED: (("swallows_errors", "once"), FaultKind.DISK_FULL),
+    CheckName.CORRUPTION_ACCEPTED: (("rots", "bare"), FaultKind.BIT_FLIP),
+}
 # These are found by campaigns of their own in the tables of targets, which take long: their records are made up.
 MADE_UP = {
     CheckName.RESUME_HUNG,
@@ -151,7 +166,7 @@ def _blind(name: CheckName) -> dict[CheckName, Check]:
 
 def test_every_check_has_a_mutant() -> None:
     """No check is forgotten below."""
-    assert set(FOUND_BY) | MADE_UP == set(ALL_CHECKS) == set(CheckName)
+    assert set(FOUND_BY) | set(FOUND_BY_OTHERS) | MADE_UP == set(ALL_CHECKS) == set(CheckName)
 
 
 @pytest.mark.usefixtures("in_process")
@@ -162,6 +177,22 @@ def test_disabled_check_changes_the_outcome(
     """A bug that a check must find is not found without it, and nothing else reports it under that name."""
     script, kills = FOUND_BY[name]
     recorded = _record(tmp_path, command_of(script), kills=kills, strict=True)
+    judgement = recorded.judged().judgement
+    assert judgement.verdict is Verdict.FAIL
+    assert name in {finding.check for finding in judgement.findings}
+    blind = recorded.judged(checks=_blind(name)).judgement
+    assert name not in {finding.check for finding in blind.findings}
+    assert len(blind.findings) < len(judgement.findings)
+
+
+@pytest.mark.usefixtures("in_process")
+@pytest.mark.parametrize("name", FOUND_BY_OTHERS)
+def test_disabled_check_of_another_fault_changes_the_outcome(
+    name: CheckName, tmp_path: Path, command_of: Callable[..., list[str]]
+) -> None:
+    """A bug that a check must find is not found without it, and nothing else reports it under that name."""
+    words, fault = FOUND_BY_OTHERS[name]
+    recorded = _record(tmp_path, command_of(*words), fault=fault)
     judgement = recorded.judged().judgement
     assert judgement.verdict is Verdict.FAIL
     assert name in {finding.check for finding in judgement.findings}
@@ -281,6 +312,29 @@ def test_strike_that_does_nothing_is_no_pass(
     judgement = _record(tmp_path, command_of("atomic"), kills=1).judged().judgement
     assert (judgement.verdict, judgement.kills_landed) == (Verdict.INCONCLUSIVE, 0)
     assert any("Only 0 of the 1 kills" in sentence for sentence in judgement.inconclusive)
+
+
+@pytest.mark.usefixtures("in_process")
+@pytest.mark.parametrize(
+    ("fault", "part", "result"),
+    [
+        (FaultKind.IO_ERROR, "chaos.faults.injection.Injector.answer_to", None),
+        (FaultKind.BIT_FLIP, "chaos.executors.aftermath.damage", None),
+    ],
+)
+def test_fault_that_does_nothing_is_no_pass(
+    fault: FaultKind,
+    part: str,
+    result: object,
+    tmp_path: Path,
+    command_of: Callable[..., list[str]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An error that is never answered, or a checkpoint that is not damaged, has not landed, however often drawn."""
+    monkeypatch.setattr(part, lambda *_, **__: result)
+    judgement = _record(tmp_path, command_of("atomic"), kills=1, fault=fault).judged().judgement
+    assert (judgement.verdict, judgement.kills_landed) == (Verdict.INCONCLUSIVE, 0)
+    assert f"Only 0 of the 1 faults ({fault}) asked for have landed." in judgement.inconclusive
 
 
 @contextlib.contextmanager

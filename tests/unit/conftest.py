@@ -12,6 +12,7 @@ from chaos.model import (
     Address,
     CrashPoint,
     Evidence,
+    FaultKind,
     FileRole,
     FileState,
     LifeEnd,
@@ -126,6 +127,34 @@ class Records:
         lives = [self.killed(n, starts[n - 1], save) for n, save in enumerate(saves, start=1)]
         last = self.finished(len(saves) + 1, starts[-1])
         return self.outcome(number, TrialKind.FAULTED, *lives, last)
+
+    def erring(self, number: int, resumed: int, saved: int, fault: FaultKind, **changes: Any) -> LifeRecord:
+        """Return a life that resumed from the save `resumed`, acknowledged up to `saved`, and failed on an error."""
+        point = replace(self.point(saved - resumed + 1), fault=fault)
+        proof = self.evidence(point, root_signal=0, processes_killed=0, errors_injected=1)
+        failed = {"end": LifeEnd.EXITED, "exit_status": 1, "signal": None, "evidence": proof}
+        return self.killed(number, resumed, saved, **{**failed, **changes})
+
+    def errors(self, number: int, fault: FaultKind = FaultKind.DISK_FULL, **changes: Any) -> Outcome:
+        """Return a lineage whose first life fails on an error in its third save, and whose second life finishes."""
+        lives = (self.erring(1, 0, 2, fault, **changes), self.finished(2, 2))
+        return self.outcome(number, TrialKind.FAULTED, *lives)
+
+    def ignoring(self, number: int, fault: FaultKind = FaultKind.DISK_FULL, **changes: Any) -> Outcome:
+        """Return a lineage of one life, whose last save met an error, and which ends as if nothing had been."""
+        state = (*self.checkpoints(NUM_SAVES - 1), self.final())
+        life = self.erring(1, 0, NUM_SAVES - 1, fault, exit_status=0, crash_state=state)
+        return self.outcome(number, TrialKind.FAULTED, replace(life, **changes))
+
+    def rotten(self, number: int, *, resumed: int = 1, **changes: Any) -> Outcome:
+        """Return a lineage whose newest checkpoint, of the second save, was damaged; its last life resumed earlier."""
+        newest, before = self.checkpoints(2)
+        point = replace(self.point(3), fault=FaultKind.BIT_FLIP)
+        proof = self.evidence(point, damage="bit 30 of element 5 of w in ck.pt was flipped", damaged=newest)
+        damaged = replace(newest, is_whole=False, digest="damaged")
+        struck = self.killed(1, 0, 2, evidence=proof, crash_state=(damaged, before))
+        last = replace(self.finished(2, resumed), **changes)
+        return self.outcome(number, TrialKind.FAULTED, struck, last)
 
     def control(self) -> Outcome:
         """Return the lineage without a fault."""

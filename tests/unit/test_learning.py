@@ -199,8 +199,9 @@ def test_what_was_in_another_phase_in_the_other_reference_is_not_plannable() -> 
 def test_tears_are_page_boundaries_strictly_inside_both_writes(first: tuple[int, int], second: tuple[int, int]) -> None:
     """A write is torn where it can be in both references: at all boundaries if few, at some from end to end if many."""
     logs = [[TICK, write("c.pt", offset, size), TICK] for offset, size in (first, second)]
-    [tears] = [point.tears for point in learnt(*logs)[1] if point.phase is Phase.SAVE]
-    ends = [offset + size for offset, size in (first, second)]
+    [point] = [point for point in learnt(*logs)[1] if point.phase is Phase.SAVE]
+    tears, ends = point.tears, [offset + size for offset, size in (first, second)]
+    assert range(point.start, point.end) == range(max(first[0], second[0]), min(ends))
     inside = [page for page in range(0, min(ends), 4096) if max(first[0], second[0]) < page]
     assert set(tears) <= set(inside)
     assert len(tears) == min(len(inside), MAX_TEARS)
@@ -214,4 +215,4 @@ def test_output_and_sizes_of_other_calls_are_not_torn() -> None:
     big = Operation(index=0, kind=OperationKind.OUTPUT, call="write", stream="stdout", text="x", size_bytes=10**6)
     allocate = Operation(index=0, kind=OperationKind.FILE, call="fallocate", path="c.pt", size_bytes=10**6)
     log = [TICK, big, allocate, TICK]
-    assert all(not point.tears for point in learnt(log, log)[1])
+    assert all(not point.tears and point.start == point.end for point in learnt(log, log)[1])

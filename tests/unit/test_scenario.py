@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.errors import UsageError
-from chaos.model import CheckName, Expect, Phase, Target, Verdict
+from chaos.model import CheckName, Expect, FaultKind, Phase, Target, Verdict
 from chaos.programs import OUT, resolve_command
 from chaos.scenario import (
     BUNDLED_TARGET,
@@ -138,13 +138,17 @@ def test_glob_of_any_kind_is_kept_as_written(glob: str) -> None:
         ("[schedule]\nphases = { sav = 1 }", "schedule.phases", "Did you mean `save`?"),
         ("[schedule]\nphases = { save = 0.5 }", "schedule.phases", "the shares add up to 0.5, not to 1"),
         ("[schedule]\nphases = { save = nan }", "schedule.phases", "expected a number"),
-        ("[[fault]]\nkind = 'kil'", "fault[0].kind", "Did you mean `kill`? Known: kill."),
-        ("[[fault]]\nkind = 'power_loss'", "fault[0].kind", "Known: kill."),
+        ("[[fault]]\nkind = 'kil'", "fault[0].kind", "Did you mean `kill`? Known: kill, torn_write, power_loss"),
+        ("[[fault]]\nkind = 'sigterm'", "fault[0].kind", "Known: kill, torn_write, power_loss"),
         ("[[fault]]\nknd = 'kill'", "fault.knd", "Did you mean `kind`?"),
         ("[expect]\nverdict = 'fail'", "expect.findings", "is missing"),
         ("[expect]\nfindings = ['lost_work']", "expect.verdict", 'Write `verdict = "fail"`.'),
         ("[expect]\nverdict = 'fail'\nfindings = ['lost_wrk']", "expect.findings[0]", "Did you mean `lost_work`?"),
         ("[expect]\nverdict = 'broken'", "expect.verdict", "Known: pass, fail, inconclusive."),
+        ("[expect]\nverdicts = { power_los = 'fail' }", "expect.verdicts", "Did you mean `power_loss`?"),
+        ("[expect]\nverdicts = { kill = 'pas' }", "expect.verdicts", "Did you mean `pass`?"),
+        ("[expect]\nverdicts = { kill = 'fail' }", "expect.findings", "is missing"),
+        ("[expect]\nverdict = 'pass'\nverdicts = { kill = 'fail' }", "expect.verdict", "Leave it out."),
         ("[vary]\nhash_seed = true", "vary", "Known: schema, name, claim"),
     ],
 )
@@ -332,7 +336,8 @@ def test_shipped_scenario_is_whole(name: str) -> None:
     assert scenario.target.command[:4] == (sys.executable, "-P", "-m", "trainer")
     assert scenario.claim.endswith(".")
     assert scenario.claim.count(".") == 1
-    assert scenario.expect.verdict == (Verdict.PASS if name.startswith("durable") else Verdict.FAIL)
+    is_good = name.startswith("durable") or name in {"disk_full", "io_error", "bit_rot"}
+    assert scenario.expect.verdict == (Verdict.PASS if is_good else Verdict.FAIL)
     assert parse_scenario(dump_scenario(scenario), source="s", name="other") == scenario
 
 
@@ -472,13 +477,38 @@ def test_schema_knows_the_keys_and_forbids_others() -> None:
     assert all(not one["additionalProperties"] for one in schema["$defs"].values() if one.get("type") == "object")
 
 
+def test_what_is_expected_of_single_kinds_says_what_is_expected_of_all() -> None:
+    """Without a verdict of its own a scenario expects the gravest of those of its kinds of fault."""
+    expect = "[expect]\nverdicts = { kill = 'pass', power_loss = 'fail' }\nfindings = ['acknowledged_lost']\n"
+    scenario = parse_scenario(TARGET + expect, source="mine.toml", name="mine")
+    assert scenario.expect.verdict is Verdict.FAIL
+    assert scenario.expect.verdicts == {FaultKind.KILL: Verdict.PASS, FaultKind.POWER_LOSS: Verdict.FAIL}
+    assert parse_scenario(dump_scenario(scenario), source="again", name="mine") == scenario
+
+
+@pytest.mark.parametrize(
+    ("written", "kinds"),
+    [
+        ("", (FaultKind.KILL,)),
+        ("[[fault]]\nkind = 'disk_full'", (FaultKind.DISK_FULL,)),
+        ("[[fault]]\nkind = 'io_error'\n[[fault]]\nkind = 'kill'", (FaultKind.IO_ERROR, FaultKind.KILL)),
+    ],
+)
+def test_a_scenario_says_which_faults(written: str, kinds: tuple[FaultKind, ...]) -> None:
+    """The kinds come in the order in which they are written; where none is, it is the kill, and nothing was said."""
+    scenario = parse_scenario(TARGET + written, source="mine.toml", name="mine")
+    assert scenario.kinds == kinds
+    assert bool(scenario.faults) is bool(written)
+    assert parse_scenario(dump_scenario(scenario), source="again", name="mine") == scenario
+
+
 def test_schema_describes_every_key() -> None:
     """Each property of each table has a description of its own, and each table one."""
     schema = json_schema()
     tables = {name: table for name, table in schema["$defs"].items() if table.get("type") == "object"}
     assert set(tables) == {"ScenarioTable", "TargetTable", "Schedule", "FaultSpec", "ExpectTable"}
     described = [prop.get("description", "") for table in tables.values() for prop in table["properties"].values()]
-    assert len(described) == 8 + 12 + 2 + 1 + 3
+    assert len(described) == 8 + 12 + 2 + 1 + 4
     assert all(text.endswith(".") for text in described)
     assert len(set(described)) == len(described)
     assert all(table["description"] for table in tables.values())

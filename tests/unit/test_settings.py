@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from chaos.complaints import Place
 from chaos.errors import UsageError
+from chaos.model import FaultKind
 from chaos.scenario import parse_scenario
 from chaos.settings import (
     LivesKind,
@@ -83,12 +84,50 @@ def test_scenario_gives_only_what_it_sets() -> None:
     assert with_one == SettingsLayer(seed=3, deadline_s=600.0)
 
 
+def test_faults_come_from_the_first_source_that_says_any() -> None:
+    """Command line, then environment, then scenario, then [tool.chaos], then the kill; each kind once, in order."""
+    text = 'schema = 1\n[target]\ncommand = ["{out}"]\ncheckpoints = ["{out}/a"]\nfinal = ["{out}/b"]\n'
+    scenario = parse_scenario(text + "[[fault]]\nkind = 'io_error'\n", source="s", name="s")
+    layers = {
+        Source.COMMAND_LINE: layer_from_command_line(faults="bit_flip,kill,bit_flip"),
+        Source.ENVIRONMENT: layer_from_environment({"CHAOS_FAULTS": "disk_full"}),
+        Source.SCENARIO: layer_from_scenario(scenario),
+        Source.PYPROJECT: layer_from_pyproject('[tool.chaos]\nfaults = ["power_loss"]', source="p"),
+    }
+    expected = [
+        (FaultKind.BIT_FLIP, FaultKind.KILL),
+        (FaultKind.DISK_FULL,),
+        (FaultKind.IO_ERROR,),
+        (FaultKind.POWER_LOSS,),
+        (FaultKind.KILL,),
+    ]
+    for faults in expected:
+        assert merge(layers, draw_seed=lambda: 1).faults == faults
+        if layers:
+            del layers[next(iter(layers))]
+    plain = layer_from_scenario(parse_scenario(text, source="s", name="s"))
+    assert merge({Source.SCENARIO: plain}, draw_seed=lambda: 1).sources["faults"] is Source.DEFAULT
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [("kill,powr_loss", "Did you mean `power_loss`?"), ("kill,", "is not known"), ("", "is not known")],
+)
+def test_an_unknown_fault_is_named(written: str, said: str) -> None:
+    """What is no kind of fault is refused, with the nearest one and all that there are."""
+    with pytest.raises(UsageError) as caught:
+        layer_from_command_line(faults=written)
+    assert str(caught.value).startswith("`--faults")
+    assert said in str(caught.value)
+    assert "Known: kill, torn_write" in str(caught.value)
+
+
 def test_every_setting_can_come_from_the_environment() -> None:
     """Each `CHAOS_*` variable sets its setting; an empty one and an unknown one say nothing."""
     layer = layer_from_environment({
         "CHAOS_KILLS": "7", "CHAOS_SEED": "8", "CHAOS_JOBS": "3", "CHAOS_BUDGET": "10m", "CHAOS_MAX_BYTES": "2GB",
         "CHAOS_STRICT": "1", "CHAOS_KEEP": "true", "CHAOS_DEADLINE_S": "1.5", "CHAOS_LIVES": "fresh",
-        "CHAOS_NO_INTERCEPT": "0", "CHAOS_UNKNOWN": "x",
+        "CHAOS_NO_INTERCEPT": "0", "CHAOS_FAULTS": "kill, power_loss", "CHAOS_UNKNOWN": "x",
     })  # fmt: skip
     assert layer == SettingsLayer(
         kills=7,
@@ -101,6 +140,7 @@ def test_every_setting_can_come_from_the_environment() -> None:
         deadline_s=1.5,
         lives=LivesKind.FRESH,
         no_intercept=False,
+        faults=(FaultKind.KILL, FaultKind.POWER_LOSS),
     )
     assert layer_from_environment({"CHAOS_KILLS": " ", "CHAOS_SEED": ""}) == SettingsLayer()
 

@@ -10,6 +10,7 @@ from chaos.lives.watch import Watch, tear_within
 from chaos.model import (
     Address,
     CrashPoint,
+    FaultKind,
     FileRole,
     FileState,
     Operation,
@@ -106,4 +107,16 @@ def test_a_probe_shows_by_what_it_says(kind: OperationKind, call: str) -> None:
 def test_a_tear_lies_strictly_inside_the_write(tear: int | None, offset: int, size: int, expected: int | None) -> None:
     """At a multiple of the page size in the file, the nearest one to what was asked for; none where there is none."""
     point = crash_point(Address(call="write"), tear)
+    assert tear_within(point, replace(WRITTEN, offset=offset, size_bytes=size)) == expected
+
+
+@pytest.mark.parametrize(
+    ("offset", "size", "tear", "expected"),
+    [(0, 500, 499, 499), (0, 500, 5000, 499), (1000, 500, 7, 1001), (0, 9000, 4097, 4097), (0, 1, 7, None)],
+)
+def test_a_torn_write_is_torn_at_any_byte_inside_it(offset: int, size: int, tear: int, expected: int | None) -> None:
+    """Other than a kill, which tears at pages: at the byte that was drawn, or the nearest one inside."""
+    point = CrashPoint(
+        address=Address(call="write"), expected_phase=Phase.SAVE, fault=FaultKind.TORN_WRITE, tear_offset=tear
+    )
     assert tear_within(point, replace(WRITTEN, offset=offset, size_bytes=size)) == expected

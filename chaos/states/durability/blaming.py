@@ -70,8 +70,9 @@ def with_blame(found: Found, not_durable: tuple[NotDurable, ...]) -> Loss:
 
 
 def _lacks(history: History, found: Found, file: KeptFile, name_of: Callable[[int], str]) -> NotDurable | None:
-    """Say what one file lacks (None: it is there, under whatever name)."""
-    holders = [path for path, node in found.paths.items() if node == file.node]
+    """Say what one file lacks (None: it is there, under a name that it had when it was acknowledged, or has since)."""
+    known = {file.path, *history.tree.paths(history.tree.node(file.node))}
+    holders = [path for path, node in found.paths.items() if node == file.node and path in known]
     content = found.contents.get(file.node) or history.tree.node(file.node).extents.digest(history.tree.content)
     if holders and content == file.content:
         return None

@@ -12,6 +12,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from chaos.model import FileSystem
+from chaos.states.changes import SYNCED_ELSEWHERE
 
 
 class NameOrder(StrEnum):
@@ -92,6 +93,7 @@ PROMISES: Mapping[str, Promise] = MappingProxyType(
         "fdatasync": Promise(data=True, creation=True),
         "msync": Promise(data=True, creation=True),
         "sync_file_range": Promise(),
+        SYNCED_ELSEWHERE: Promise(data=True),
     }
 )
 EVERYTHING = frozenset({"sync", "syncfs"})

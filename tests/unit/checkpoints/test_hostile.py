@@ -20,7 +20,7 @@ from chaos.checkpoints.damage import DamagedError, UnjudgeableError
 from chaos.checkpoints.examine import examine
 from chaos.checkpoints.flatten import flatten
 from chaos.checkpoints.inert import Rebuilder, SealedType, Stub
-from chaos.checkpoints.pickles import InertUnpickler, InertUnpickler, load_pickle
+from chaos.checkpoints.pickles import InertUnpickler, load_pickle
 from chaos.checkpoints.process import Examiner
 
 

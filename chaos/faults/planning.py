@@ -1,0 +1,68 @@
+"""The trials of a campaign with several kinds of fault: each drawn by itself, from its own random numbers; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from chaos.faults import PLANS
+from chaos.model import CrashPoint, FaultKind, Outcome, Phase, PlannablePoint, TargetProfile, Trial, TrialKind
+from chaos.planners.drawing import draw_schedule
+from chaos.planners.redraw import redraw
+
+
+def draw_each_kind(
+    kinds: Iterable[FaultKind],
+    profile: TargetProfile,
+    points: Sequence[PlannablePoint],
+    *,
+    wanted: int,
+    phases: Mapping[Phase, float],
+    seed: int,
+    first_number: int,
+) -> tuple[Trial, ...]:
+    """Return trials with `wanted` crash points of each kind, numbered on; none of a kind that can strike nowhere."""
+    trials: list[Trial] = []
+    for kind in kinds:
+        number = first_number + len(trials)
+        trials += draw_schedule(
+            profile, points, kills=wanted, phases=phases, seed=seed, first_number=number, plan=PLANS[kind]
+        )
+    return tuple(trials)
+
+
+def redraw_each_kind(
+    missing: Mapping[FaultKind, Sequence[CrashPoint]],
+    profile: TargetProfile,
+    points: Sequence[PlannablePoint],
+    *,
+    seed: int,
+    attempt: int,
+    first_number: int,
+) -> tuple[Trial, ...]:
+    """Return trials with one new crash point for each of `missing` that has a phase with points."""
+    trials: list[Trial] = []
+    for kind, missed in missing.items():
+        number = first_number + len(trials)
+        trials += redraw(profile, points, missed, seed=seed, attempt=attempt, first_number=number, plan=PLANS[kind])
+    return tuple(trials)
+
+
+def missing_faults(
+    outcomes: Collection[Outcome], kinds: Iterable[FaultKind], wanted: int
+) -> dict[FaultKind, tuple[CrashPoint, ...]]:
+    """Return the crash points whose faults did not land, as many as are still wanted, by kind; no kind without any."""
+    missing = {kind: _missing_of(outcomes, kind, wanted) for kind in kinds}
+    return {kind: points for kind, points in missing.items() if points}
+
+
+def _missing_of(outcomes: Iterable[Outcome], kind: FaultKind, wanted: int) -> tuple[CrashPoint, ...]:
+    """Return the crash points of one kind whose faults did not land, as many as are still wanted."""
+    found: list[CrashPoint] = []
+    landed = 0
+    for outcome in outcomes:
+        if outcome.trial.kind is TrialKind.FAULTED and outcome.trial.fault is kind:
+            landed += outcome.kills_landed
+            found += outcome.unreached
+            evidence = [life.evidence for life in outcome.lives if life.evidence is not None]
+            found += [item.crash_point for item in evidence if not item.is_landed]
+    return tuple(found[: max(0, wanted - landed)])
