@@ -29,10 +29,12 @@ from chaos.journal import (
     TrialRepeated,
     TrialsPlanned,
 )
+from chaos.lives.request import read_log
 from chaos.model import FaultKind, FoundState, LifeRecord, Outcome, Reference, Start, Trial, TrialKind, TrialSpec
 from chaos.planners.exhaustive import within_first_save
 from chaos.planners.frontier import Frontier, Key, State, key_of
 from chaos.states.enumerating import FOUND, Enumerated, read_found
+from chaos.states.places import places_of
 from chaos.struck import crash_point_of, struck_life
 
 _MOST_KEPT: Final = 20
@@ -134,8 +136,11 @@ class Exploration(Campaign):
         """Return the trials not yet run in which a life meets an error, one or two at each operation that can fail."""
         planned = self._planned(is_faulted=True)
         if not planned:
-            num_saves = len(recorded.reference.profile.saves)
-            points = error_points(recorded.points, self._started.scenario.kinds, self._plan.saves, num_saves)
+            target, profile = self._started.scenario.target, recorded.reference.profile
+            log = read_log(self._recording(FIRST_FAULTED, life=1).parent)
+            places = tuple(places_of(log, target, profile, is_first_life=True))
+            kinds, num_saves = self._started.scenario.kinds, len(profile.saves)
+            points = error_points(log, places, kinds, self._plan.saves, num_saves)
             first = FIRST_FAULTED + self._started.jobs
             planned = tuple(
                 self._trial(number, TrialKind.FAULTED, (point,)) for number, point in enumerate(points, first)

@@ -25,6 +25,7 @@ from chaos.model import (
     CheckName,
     CheckResult,
     CheckStatus,
+    FaultKind,
     FileRole,
     Outcome,
     Phase,
@@ -110,7 +111,9 @@ def judge_events(events: tuple[Event, ...], folder: Path, *, checks: Mapping[Che
     )
     violations = tuple(violation for check in judgement.checks for violation in check.violations)
     recovery = tuple(p for event in events if isinstance(event, TrialsPlanned) for p in event.recovery_points)
-    coverage = coverage_of((*recorded.points, *recovery), reference, judged, violations, mode=started.mode)
+    killed = tuple(outcome for outcome in judged if outcome.trial.fault is FaultKind.KILL)
+    of_kills = [v for v in violations if v.crash_point is None or v.crash_point.fault is FaultKind.KILL]
+    coverage = coverage_of((*recorded.points, *recovery), reference, killed, of_kills, mode=started.mode)
     result = build_result(judgement, facts, reference, judged, coverage)
     result = msgspec.structs.replace(result, trials_discarded=discarded)
     if plan is not None:

@@ -85,14 +85,32 @@ def run_powercut(asked: Asked, plan: PowerCutPlan, progress: TextIO) -> int:
     finally:
         for images in (folder / "trials").glob(f"*/{IMAGES}"):  # of trials that were broken off
             shutil.rmtree(images, ignore_errors=True)
-    result = msgspec.structs.replace(judge_cuts(read_events(folder), folder), error=error)
-    (folder / _RESULT).write_bytes(msgspec.json.format(msgspec.json.encode(result)) + b"\n")
-    if asked.is_json:
+    reported = report_cuts(folder, is_json=asked.is_json, progress=progress, error=error)
+    return status if error else reported
+
+
+def is_power_cut(folder: Path) -> bool:
+    """Tell whether a run is a campaign of power cuts."""
+    return started_of(read_events(folder), folder).power_cut is not None
+
+
+def report_cuts(folder: Path, *, is_json: bool, progress: TextIO, error: str = "") -> int:
+    """Work the verdict out from the journal, keep and print the result; return the exit status.
+
+    `error` is what broke the campaign off. Raises HarnessError where the result cannot be kept.
+    """
+    with open_run(folder) as (_, events):
+        result = msgspec.structs.replace(judge_cuts(events, folder), error=error)
+        try:
+            (folder / _RESULT).write_bytes(msgspec.json.format(msgspec.json.encode(result)) + b"\n")
+        except OSError as failure:
+            message = f"{folder / _RESULT} cannot be written: {failure.strerror}"
+            raise HarnessError(message, hint=f"free some space, then type: chaos judge {folder}") from failure
+    if is_json:
         click.echo(msgspec.json.encode(result))
     if error:
         click.echo(f"Error: {error}", err=True)
-        return status
-    if not asked.is_json:
+    elif not is_json:
         print_powercuts(result, progress)
     return _exit_status(result)
 

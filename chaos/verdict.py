@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+import msgspec
 import xxhash
 
 from chaos.checks import ALL_CHECKS, Check, doubts
@@ -16,6 +17,7 @@ from chaos.model import (
     CheckName,
     CheckResult,
     CheckStatus,
+    Evidence,
     Expect,
     FaultKind,
     Finding,
@@ -54,6 +56,7 @@ class Judgement(Record, kw_only=True):
     kills_requested: int
     kills_landed: int
     kills_by_phase: dict[Phase, int]
+    landed_by_fault: dict[FaultKind, int] = msgspec.field(default_factory=dict)
 
 
 def judge(  # noqa: PLR0913 - a verdict rests on everything that was asked and seen, and each is named
@@ -97,7 +100,13 @@ def judge(  # noqa: PLR0913 - a verdict rests on everything that was asked and s
         kills_requested=kills_requested * len(kinds),
         kills_landed=sum(by_phase.values()),
         kills_by_phase=by_phase,
+        landed_by_fault={kind: sum(kills_by_phase(_of_kind(kind, outcomes)).values()) for kind in kinds},
     )
+
+
+def _of_kind(fault: FaultKind, outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
+    """Return the lineages with faults of one kind, and those without any, which are everybody's."""
+    return tuple(o for o in outcomes if o.trial.fault is fault or not o.trial.crash_points)
 
 
 class _JudgedKind(Record, kw_only=True):
@@ -125,8 +134,8 @@ def _judge_kind(
     *,
     run_name: str,
 ) -> _JudgedKind:
-    """Judge the lineages of one kind of fault; those without any fault are everybody's."""
-    mine = tuple(o for o in outcomes if o.trial.fault is fault or not o.trial.crash_points)
+    """Judge the lineages of one kind of fault."""
+    mine = _of_kind(fault, outcomes)
     results = tuple(check(reference, mine, target) for check in checks.values())
     violations = [violation for result in results for violation in result.violations]
     reasons = (
@@ -140,7 +149,7 @@ def _judge_kind(
         *doubts.about_new_folders(mine),
         *doubts.about_recovery(results, mine),
     )
-    return _JudgedKind(fault=fault, results=results, findings=findings_of(violations, run_name), reasons=reasons)
+    return _JudgedKind(fault=fault, results=results, findings=findings_of(violations, run_name, mine), reasons=reasons)
 
 
 def _merged(results: Sequence[tuple[CheckResult, ...]]) -> tuple[CheckResult, ...]:
@@ -179,16 +188,32 @@ def kills_by_phase(outcomes: Iterable[Outcome]) -> dict[Phase, int]:
     return counts
 
 
-def findings_of(violations: Iterable[Violation], run_name: str) -> tuple[Finding, ...]:
+def findings_of(
+    violations: Iterable[Violation], run_name: str, outcomes: Iterable[Outcome] = ()
+) -> tuple[Finding, ...]:
     """Make one finding of all violations of one check at one kind of place; errors first, then in the order of checks.
 
-    The violation of the earliest trial stands for the others, whatever order they come in.
+    Of a loss of power, whose states can show anywhere, the kind of place is what is missing, as `outcomes` tell it. The
+    violation of the earliest trial stands for the others, whatever order they come in.
     """
+    missing = {
+        (outcome.trial.number, life.evidence.crash_point): _missing(life.evidence)
+        for outcome in outcomes
+        for life in outcome.lives
+        if life.evidence is not None
+    }
     groups: dict[tuple[str, ...], list[Violation]] = {}
     for violation in sorted(violations, key=_by_place):
-        groups.setdefault(_kind_of_place(violation), []).append(violation)
-    findings = [_finding(group, run_name) for group in groups.values()]
+        lacks = missing.get((violation.trial, violation.crash_point)) if violation.crash_point is not None else None
+        groups.setdefault(_kind_of_place(violation, lacks or ()), []).append(violation)
+    findings = [_finding(kind, group, run_name) for kind, group in groups.items()]
     return in_order(findings)
+
+
+def _missing(evidence: Evidence) -> tuple[str, ...]:
+    """Return what a loss of power shows to be missing, and before which operation, whatever save it is in."""
+    items = evidence.loss.not_durable if evidence.loss is not None else ()
+    return tuple(sorted({f"{item.missing} at {item.published_by.rpartition(': ')[2]}" for item in items}))
 
 
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -205,15 +230,17 @@ def _by_place(violation: Violation) -> tuple[int, int, str, str]:
     return (violation.trial, violation.life, violation.check, violation.detail)
 
 
-def _kind_of_place(violation: Violation) -> tuple[str, ...]:
-    """Return what two violations share when they are the same finding: check, phase, call and file."""
+def _kind_of_place(violation: Violation, missing: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what two violations share when they are one finding: check, phase, call and file, or what is missing."""
     point = violation.crash_point
     if point is None:
         return (violation.check,)
+    if missing:
+        return (violation.check, point.fault, *missing)
     return (violation.check, point.fault, point.expected_phase, point.address.call, point.address.file)
 
 
-def _finding(group: list[Violation], run_name: str) -> Finding:
+def _finding(kind_of_place: tuple[str, ...], group: list[Violation], run_name: str) -> Finding:
     """Make a finding of the violations of one kind of place, in their order."""
     first = group[0]
     point = first.crash_point
@@ -221,6 +248,8 @@ def _finding(group: list[Violation], run_name: str) -> Finding:
     phase = point.expected_phase if point is not None else ""
     place = f"{point.address}, {point.tear_offset}" if point is not None else ""
     kind = "" if point is None or point.fault is FaultKind.KILL else f"|{point.fault}"
+    if point is not None and point.fault is FaultKind.POWER_LOSS:
+        phase, place = "", "|".join(kind_of_place)
     return Finding(
         id=xxhash.xxh3_64_hexdigest(f"{first.check}|{phase}|{place}{kind}".encode())[:10],
         check=first.check,

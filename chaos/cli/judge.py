@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from chaos.invocation import rejudge, report
+from chaos.powercut import is_power_cut, report_cuts
 from chaos.runs import DEFAULT_ROOT, find_run
 
 
@@ -18,4 +19,6 @@ from chaos.runs import DEFAULT_ROOT, find_run
 def command(*, run: str, root: Path, is_json: bool) -> int:
     """Work the verdict of RUN (an id, `latest`, or a folder) out again from its journal."""
     folder = find_run(root, run)
+    if is_power_cut(folder):
+        return report_cuts(folder, is_json=is_json, progress=sys.stderr)
     return report(rejudge(folder), is_json=is_json, progress=sys.stderr)

@@ -5,6 +5,9 @@ ioctl where the file system has it, else by a copy of the image. Then the life i
 again, which mends it by its journal, and what is in the folder now is looked at, as after any kill, and held against
 the durability model. A second life runs from there to its end.
 
+What else runs on the machine may bring things to the disk, too: sync(2) is for all file systems. So it is on any
+machine, and so a cut may come out otherwise when it is replayed.
+
 The process that runs this moves to a mount namespace of its own; it is to end soon after.
 """
 

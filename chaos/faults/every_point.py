@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from chaos.faults import PLANS
-from chaos.model import CrashPoint, FaultKind, PlannablePoint
+from chaos.model import CrashPoint, FaultKind, Operation, PlannablePoint
 from chaos.planners.exhaustive import save_asked_for
+from chaos.states.places import Place
 
 
 def error_points(
-    points: Iterable[PlannablePoint], kinds: Iterable[FaultKind], saves: str, num_saves: int
+    log: Sequence[Operation], places: Sequence[Place], kinds: Iterable[FaultKind], saves: str, num_saves: int
 ) -> Iterator[CrashPoint]:
-    """Yield the crash points of all errors among `kinds`, in the saves asked for, in the order of the reference.
+    """Yield the crash points of all errors among `kinds`, in the saves asked for, in the order of a recorded life.
 
     A write that is cut short is cut in its middle.
     """
-    known, wanted = tuple(points), save_asked_for(saves, num_saves)
+    wanted = save_asked_for(saves, num_saves)
+    points = [
+        _point(operation, place)
+        for operation, place in zip(log, places, strict=True)
+        if place.address is not None and wanted in {0, place.address.save}
+    ]
     for kind in kinds:
-        for point in known if kind.is_error else ():
-            if wanted in {0, point.address.save} and PLANS[kind].can_strike(point, None):
+        for point in points if kind.is_error else ():
+            if PLANS[kind].can_strike(point, None):
                 yield from _at(point, kind)
+
+
+def _point(operation: Operation, place: Place) -> PlannablePoint:
+    """Return an operation as planners see it."""
+    assert place.address is not None  # noqa: S101 - the caller has looked
+    end = operation.offset + operation.size_bytes
+    return PlannablePoint(
+        address=place.address, phase=place.located.phase, position=place.steps, start=operation.offset, end=end
+    )
 
 
 def _at(point: PlannablePoint, kind: FaultKind) -> Iterator[CrashPoint]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from chaos.address import EXIT, Located, Locator
+from chaos.address import EXIT, Locator
 from chaos.faults.torn_write import within
 from chaos.lines import LineReader
 from chaos.lives.request import LifeRequest
@@ -19,6 +19,7 @@ from chaos.model import (
     OperationKind,
     Phase,
 )
+from chaos.unwatched import NOT_COUNTED, Unwatched
 
 _LOOKS_AT_NEW_FILES = 100
 
@@ -36,6 +37,8 @@ class Watch:
         self._point = request.crash_point
         self._checkpoints = checkpoints
         self._learner = _Learner(request, checkpoints) if request.is_learning else None
+        is_unwatched = self._point is not None and self._point.address.incarnation == NOT_COUNTED
+        self._unwatched = Unwatched(request.target, request.profile) if is_unwatched else None
 
     def see(self, operation: Operation) -> bool:
         """Take the next operation; True where it is the crash point."""
@@ -43,7 +46,10 @@ class Watch:
             self.has_probe = True
         located = self.locator.locate(operation)
         self.last_address = located.address
-        is_struck = _is_at(self._point, located)
+        address = located.address
+        if address is None and self._unwatched is not None:
+            address = self._unwatched.address(operation, self.locator)
+        is_struck = address is not None and self._point is not None and address == self._point.address
         if self._learner is not None:
             self.acknowledgements.extend(self._learner.look(operation, located.role))
         elif located.acknowledges is not None and not (is_struck and located.acknowledges.is_printed):
@@ -98,11 +104,6 @@ class _Learner:
     def _photograph(self, operation: Operation) -> tuple[Acknowledgement, ...]:
         """Look at the checkpoints now."""
         return (Acknowledgement(save=operation.index, step=None, is_printed=False, files=self._checkpoints()),)
-
-
-def _is_at(point: CrashPoint | None, located: Located) -> bool:
-    """Tell whether an operation is the crash point."""
-    return point is not None and located.address is not None and located.address == point.address
 
 
 def tear_within(point: CrashPoint, operation: Operation) -> int | None:

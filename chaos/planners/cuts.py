@@ -18,7 +18,7 @@ def draw_cuts(points: Sequence[PlannablePoint], cuts: int, seed: int) -> tuple[P
     """Return `cuts` of the points of a reference, the same for the same arguments, in an order drawn by chance.
 
     Right after an acknowledgement, and before each kind of call that publishes, there is at least one, as far as there
-    are enough. Points are drawn again only when all of their group have been. Without points there are none.
+    are enough. No point comes twice before every other has come. Without points there are none.
     """
     rng = random.Random(f"ninelives cuts {seed}")
     after = _after_saves(points)
@@ -30,14 +30,16 @@ def draw_cuts(points: Sequence[PlannablePoint], cuts: int, seed: int) -> tuple[P
     first = [rng.choice(group) for group in groups.values() if group][:cuts]
     decisive = [point for group in groups.values() for point in group]
     others = [point for point in points if point not in decisive]
-    pools = [
-        _Pool(decisive, first),
-        _Pool([point for point in others if point.phase is Phase.SAVE]),
-        _Pool([point for point in others if point.phase is not Phase.SAVE]),
-    ]
-    weights = [weight if pool.points else 0.0 for weight, pool in zip(_WEIGHTS, pools, strict=True)]
-    more = cuts - len(first) if any(weights) else 0
-    drawn = first + [pool.draw(rng) for pool in rng.choices(pools, weights, k=more)] if more else first
+    in_saves = [point for point in others if point.phase is Phase.SAVE]
+    elsewhere = [point for point in others if point.phase is not Phase.SAVE]
+    drawn = list(first)
+    left = [[point for point in pool if point not in first] for pool in (decisive, in_saves, elsewhere)]
+    while points and len(drawn) < cuts:
+        if not any(left):
+            left = [list(pool) for pool in (decisive, in_saves, elsewhere)]
+        weights = [weight if pool else 0.0 for weight, pool in zip(_WEIGHTS, left, strict=True)]
+        (pool,) = rng.choices(left, weights)
+        drawn.append(pool.pop(rng.randrange(len(pool))))
     rng.shuffle(drawn)
     return tuple(drawn)
 
@@ -53,20 +55,6 @@ def crash_points(points: Sequence[PlannablePoint], kind: str) -> Iterator[CrashP
             variant=position % 2,
             is_real=True,
         )
-
-
-class _Pool:
-    """Points that are drawn each once before any is drawn again."""
-
-    def __init__(self, points: Sequence[PlannablePoint], drawn: Sequence[PlannablePoint] = ()) -> None:
-        """Begin with some that were drawn already."""
-        self.points = points
-        self._left = [point for point in points if point not in drawn]
-
-    def draw(self, rng: random.Random) -> PlannablePoint:
-        """Draw one."""
-        self._left = self._left or list(self.points)
-        return self._left.pop(rng.randrange(len(self._left)))
 
 
 def _after_saves(points: Sequence[PlannablePoint]) -> list[PlannablePoint]:

@@ -74,7 +74,7 @@ def _lines(demonstration: PowerDemonstration) -> Iterator[str]:
 def _half(half: Half) -> Iterator[str]:
     """Yield the lines of one trainer."""
     yield ""
-    yield f"   {half.scenario}: it had said `saved step {half.acknowledged_step}`. As every process saw the folder then:"
+    yield f"   {half.scenario}: it had said `saved step {half.acknowledged_step}`. As every process saw the disk then:"
     yield from files_in_words(half.before)
     yield "   The power goes. On the disk now:"
     yield from files_in_words(half.after)

@@ -112,18 +112,17 @@ def _head(result: PowerCuts, width: int) -> Iterator[Line]:
 
 def _table(result: PowerCuts) -> Iterator[Line]:
     """Yield a line for each file system."""
-    width = max(len(one.file_system) for one in result.file_systems) + 2
+    width = max(13, *(len(one.file_system) + 1 for one in result.file_systems))
     yield Line(text="")
     yield Line(text="Power cuts on real file systems", style="bold")
-    columns = f"{'cuts':>9}{'all there':>11}{'states':>8}  {'in the model':<26}{'findings':>8}  verdict"
-    yield Line(text=f"  {'file system':<{max(width, 13)}}{columns}")
+    columns = f"{'cuts':>8}{'all there':>11}{'states':>8}  {'in the model':<24}{'findings':>9}  verdict"
+    yield Line(text=f"  {'file system':<{width}}{columns}")
     for one in result.file_systems:
         allowed = one.model_states
         sizes = f"{allowed.least} / {allowed.median} / {allowed.most}" if allowed is not None else "not counted"
         cuts = f"{one.cuts} of {one.cuts_requested}"
-        counts = f"{cuts:>9}{one.nothing_lost:>11}{one.states_distinct:>8}  {sizes:<26}{len(one.findings):>8}"
-        row = f"  {one.file_system:<{max(width, 13)}}{counts}  {one.verdict}"
-        yield Line(text=row, style=VERDICT_STYLE[one.verdict])
+        counts = f"{cuts:>8}{one.nothing_lost:>11}{one.states_distinct:>8}  {sizes:<24}{len(one.findings):>9}"
+        yield Line(text=f"  {one.file_system:<{width}}{counts}  {one.verdict}", style=VERDICT_STYLE[one.verdict])
     yield Line(
         text="  (all there: cuts that lost nothing; states: distinct ones that were left; in the model: how many a"
     )

@@ -108,6 +108,7 @@ class Result(Record, kw_only=True):
     kills_requested: int
     kills_landed: int
     kills_by_phase: dict[Phase, int]
+    landed_by_fault: dict[FaultKind, int] = msgspec.field(default_factory=dict)
     kills_unreached: int
     coverage: Coverage = Coverage()
     trials: int
@@ -152,6 +153,7 @@ def build_result(
         kills_requested=judgement.kills_requested,
         kills_landed=judgement.kills_landed,
         kills_by_phase=judgement.kills_by_phase,
+        landed_by_fault=judgement.landed_by_fault,
         kills_unreached=sum(len(outcome.unreached) for outcome in outcomes),
         coverage=coverage,
         trials=len(outcomes),

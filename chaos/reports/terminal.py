@@ -6,7 +6,7 @@ is plain text, without colour codes, wherever the stream is not a terminal; rich
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, TextIO
 
 from chaos.checks.lineage import is_completed
@@ -56,6 +56,17 @@ _STATUS_WORD = {CheckStatus.PASSED: "passed", CheckStatus.FAILED: "FAILED", Chec
 _STATUS_STYLE = {CheckStatus.PASSED: "green", CheckStatus.FAILED: "red", CheckStatus.NOT_RUN: "yellow"}
 
 
+_STRUCK_WORD = {
+    FaultKind.POWER_LOSS: "power lost",
+    FaultKind.DISK_FULL: "disk full",
+    FaultKind.IO_ERROR: "I/O error",
+    FaultKind.SHORT_WRITE: "short write",
+    FaultKind.BIT_FLIP: "damaged",
+}
+_CHECKS_OF_ERRORS = frozenset({CheckName.FAILED_SAVE_IGNORED})
+_CHECKS_OF_DAMAGE = frozenset({CheckName.CORRUPTION_ACCEPTED})
+
+
 class Progress:
     """Turns a campaign's events into lines, one or none each, as they come."""
 
@@ -64,6 +75,7 @@ class Progress:
         self._stream = stream
         self._requested = 0
         self._landed = 0
+        self._word = "kills"
         self._exploration: ExplorationProgress | None = None
 
     def handle(self, event: Event) -> None:
@@ -87,8 +99,10 @@ class Progress:
         """Yield the lines for one event."""
         match event:
             case CampaignStarted():
-                self._requested = event.kills
-                what = f"{event.kills} kills"
+                kinds = event.scenario.kinds
+                self._requested = event.kills * len(kinds)
+                self._word = "kills" if kinds == (FaultKind.KILL,) else "faults"
+                what = f"{self._requested} {self._word}"
                 if event.exploration is not None:
                     self._exploration = ExplorationProgress(self._stream, event.exploration.saves)
                     what = "every crash state"
@@ -99,11 +113,11 @@ class Progress:
                 faulted = [trial for trial in event.trials if trial.kind is TrialKind.FAULTED]
                 kills = sum(len(trial.crash_points) for trial in faulted)
                 if faulted:
-                    yield f"planned: {kills} kills in {len(faulted)} trials"
+                    yield f"planned: {kills} {self._word} in {len(faulted)} trials"
             case TrialFinished():
                 if event.outcome.trial.kind is TrialKind.FAULTED:
                     self._landed += event.outcome.kills_landed
-                count = f"  [{self._landed}/{self._requested} kills]" if self._exploration is None else ""
+                count = f"  [{self._landed}/{self._requested} {self._word}]" if self._exploration is None else ""
                 yield f"{trial_in_words(event.outcome)}{count}"
             case TrialDiscarded():
                 yield f"trial {event.number} is discarded and drawn again: {event.reason}"
@@ -121,7 +135,8 @@ def reference_in_words(reference: Reference) -> str:
 def trial_in_words(outcome: Outcome) -> str:
     """Say in one line what became of one trial."""
     phases = [life.evidence.phase for life in outcome.lives if life.evidence is not None and life.evidence.is_landed]
-    kills = f"killed in {', '.join(phases)}" if phases else "no kill"
+    word = _STRUCK_WORD.get(outcome.trial.fault, "killed")
+    kills = f"{word} in {', '.join(phases)}" if phases else "no fault"
     if not outcome.lives:
         end = "no life was started"
     elif is_completed(outcome):
@@ -151,7 +166,8 @@ def print_report(result: Result, stream: TextIO) -> None:
     print_lines(console, _head(result, width))
     if result.exploration is None:
         _print_kills(console, result)
-        print_lines(console, _coverage(result, width))
+        if FaultKind.KILL in result.verdicts:
+            print_lines(console, _coverage(result, width))
     else:
         print_exploration(console, result.exploration)
     print_lines(console, _checks(result, width))
@@ -202,15 +218,22 @@ def _print_kills(console: Console, result: Result) -> None:
     from rich.table import Table
 
     unreached = f"; {result.kills_unreached} points were not reached and drawn again" if result.kills_unreached else ""
+    word = "Kills" if tuple(result.verdicts) == (FaultKind.KILL,) else "Faults"
     console.print()
-    console.print(f"Kills: {result.kills_landed} of {result.kills_requested} landed{unreached}", style="bold")
+    console.print(f"{word}: {result.kills_landed} of {result.kills_requested} landed{unreached}", style="bold")
     table = Table(box=None, pad_edge=False, padding=(0, 2))
-    table.add_column("  phase")
-    for head in ("kills", "points hit", "points known"):
-        table.add_column(head, justify="right")
-    for phase, count in result.kills_by_phase.items():
-        points = result.coverage.by_phase[phase]
-        table.add_row(f"  {phase}", str(count), str(points.hit), str(points.known))
+    if word == "Kills":
+        table.add_column("  phase")
+        for head in ("kills", "points hit", "points known"):
+            table.add_column(head, justify="right")
+        for phase, count in result.kills_by_phase.items():
+            points = result.coverage.by_phase[phase]
+            table.add_row(f"  {phase}", str(count), str(points.hit), str(points.known))
+    else:
+        table.add_column("  fault")
+        table.add_column("landed", justify="right")
+        for kind, count in result.landed_by_fault.items():
+            table.add_row(f"  {FAULT_WORDS[kind]}", str(count))
     console.print(table)
 
 
@@ -230,11 +253,20 @@ def _checks(result: Result, width: int) -> Iterator[Line]:
     yield Line(text="")
     yield Line(text="Checks", style="bold")
     for name, status in result.checks.items():
+        if status is CheckStatus.NOT_RUN and not _is_asked(name, result.verdicts):
+            continue
         rule = EXPLANATIONS[name].rule
         text = f"{name}: {rule}" if status is not CheckStatus.NOT_RUN else f"{name}: {result.not_run.get(name, rule)}"
         is_warning = status is CheckStatus.FAILED and severity_of(name) is Severity.WARNING
         word = "warning" if is_warning else _STATUS_WORD[status]
         yield from labelled(word, text, width, "yellow" if is_warning else _STATUS_STYLE[status])
+
+
+def _is_asked(name: CheckName, kinds: Iterable[FaultKind]) -> bool:
+    """Tell whether a check is about any of the kinds of fault that were asked for."""
+    if name in _CHECKS_OF_ERRORS:
+        return any(kind.is_error for kind in kinds)
+    return name not in _CHECKS_OF_DAMAGE or FaultKind.BIT_FLIP in kinds
 
 
 def _ending(result: Result, width: int) -> Iterator[Line]:
@@ -260,7 +292,8 @@ def _speed(result: Result) -> str:
         judged = result.exploration.states_judged
         hourly = judged * 3600 / result.elapsed_s if result.elapsed_s else 0.0
         return f"{judged} crash states judged in {result.elapsed_s:.1f} s, {hourly:,.0f} an hour"
-    kills = "1 verified kill" if result.verified_kills == 1 else f"{result.verified_kills} verified kills"
+    word = "kill" if tuple(result.verdicts) == (FaultKind.KILL,) else "fault"
+    kills = f"1 verified {word}" if result.verified_kills == 1 else f"{result.verified_kills} verified {word}s"
     return f"{kills} in {result.elapsed_s:.1f} s, {result.verified_kills_per_hour:,.0f} an hour"
 
 
@@ -271,12 +304,14 @@ def _meaning(result: Result) -> str:
     if result.exploration is not None:
         return exploration_in_words(result.verdict, result.exploration)
     if result.verdict is Verdict.INCONCLUSIVE and not result.kills_landed:
-        return "Nothing was tested: no kill has landed. See what is not proven."
+        return "Nothing was tested: no fault has landed. See what is not proven."
     if result.verdict is Verdict.INCONCLUSIVE:
         return "No error was found, but not everything that was asked for could be shown: see what is not proven."
-    passed = [name for name, status in result.checks.items() if status is CheckStatus.PASSED]
-    proven = f"{result.kills_landed} kills landed, and {len(passed)} of {len(result.checks)} checks passed"
-    not_run = [name for name, status in result.checks.items() if status is CheckStatus.NOT_RUN]
+    checks = {name: status for name, status in result.checks.items() if _is_asked(name, result.verdicts)}
+    passed = [name for name, status in checks.items() if status is CheckStatus.PASSED]
+    word = "kills" if tuple(result.verdicts) == (FaultKind.KILL,) else "faults"
+    proven = f"{result.kills_landed} {word} landed, and {len(passed)} of {len(checks)} checks passed"
+    not_run = [name for name, status in checks.items() if status is CheckStatus.NOT_RUN]
     rest = f"; {len(not_run)} {'was' if len(not_run) == 1 else 'were'} not run" if not_run else ""
     warned = "; there are warnings" if result.findings else ""
     same = "; every interrupted run ended with the same bits" if CheckName.SILENT_DIVERGENCE in passed else ""

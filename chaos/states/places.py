@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from chaos.address import Located, Locator
@@ -17,7 +16,7 @@ from chaos.model import (
     Target,
     TargetProfile,
 )
-from chaos.roles import FileNames, anywhere, compile_globs
+from chaos.unwatched import Unwatched
 
 
 class Place(Record, kw_only=True):
@@ -68,12 +67,11 @@ def places_of(
 ) -> Iterator[Place]:
     """Yield each operation's place in a life, counted as a life that is struck there counts."""
     locator = Locator(target, profile, is_first_life=is_first_life)
-    others = _Others(target, profile)
+    others = Unwatched(target, profile)
     num_acknowledged = 0
     for operation in log:
         located = locator.locate(operation)
-        save = locator.saves if locator.is_in_save else 0
-        address = located.address or others.address(operation, save=save, tick=0 if save else locator.steps)
+        address = located.address or others.address(operation, locator)
         said = located.acknowledges
         # What is struck is not printed any more; but that the thread came to it shows that it had gone on.
         shown = num_acknowledged + (said is not None and not said.is_printed)
@@ -88,27 +86,3 @@ def places_of(
             is_change=operation.kind is OperationKind.FILE,
         )
         num_acknowledged += said is not None
-
-
-class _Others:
-    """Gives addresses to operations on files that a campaign of drawn kills leaves alone."""
-
-    def __init__(self, target: Target, profile: TargetProfile) -> None:
-        """Name files as a locator does."""
-        self._names = FileNames(target, profile)
-        self._ignored = compile_globs(tuple(anywhere(glob) for glob in target.ignore))
-        self._counts: Counter[tuple[int, int, str, str]] = Counter()
-
-    def address(self, operation: Operation, *, save: int, tick: int) -> Address | None:
-        """Return the place of an operation on a file in the folder; None for one outside, ignored, or without a name.
-
-        The incarnation is -1: such a file's are not counted.
-        """
-        path = operation.new_path or operation.path
-        is_inside = operation.kind is OperationKind.FILE and not path.startswith(("/", "#"))
-        if not is_inside or self._ignored.fullmatch(path):
-            return None
-        key = self._names.name(path).key
-        self._counts[save, tick, key, operation.call] += 1
-        occurrence = self._counts[save, tick, key, operation.call]
-        return Address(save=save, tick=tick, file=key, incarnation=-1, call=operation.call, occurrence=occurrence)

@@ -44,6 +44,7 @@ def run_save(bench: Bench, pattern: Pattern, schedule: Schedule, size_bytes: int
     """Run a pattern on a fresh image; raises SaveError where anything about it is not as it should be."""
     folder = bench.renew()
     request = _request(pattern, size_bytes, folder, bench.out)
+    is_shut_down = bench.kind.traits.has_shutdown and schedule.plan is Plan.QUIET
     mount_image(bench.kind, bench.image, bench.live)
     try:
         bench.out.mkdir()
@@ -55,11 +56,11 @@ def run_save(bench: Bench, pattern: Pattern, schedule: Schedule, size_bytes: int
         if unexplained or cutter.start is None:
             raise SaveError(f"{pattern.name}: the recording does not explain {unexplained}, or nothing was synced")
         cutter.cut(index, schedule.last())
-        if bench.kind.traits.has_shutdown and schedule.plan is Plan.QUIET:
+        if is_shut_down:
             shut_down(bench.kind, bench.live)
     finally:
         unmount(bench.live)
-    if bench.kind.traits.has_shutdown and schedule.plan is Plan.QUIET:
+    if is_shut_down:
         cutter.cuts.append(Cut(index=index, nudge=cutter.cuts[-1].nudge, image=bench.cut()))
     return Save(recording=folder / "recording", start=cutter.start, cuts=tuple(cutter.cuts))
 
