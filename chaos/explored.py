@@ -22,6 +22,7 @@ from chaos.model import (
     LifeRecord,
     Outcome,
     Record,
+    Trial,
     TrialKind,
     Violation,
 )
@@ -154,16 +155,43 @@ def outcomes_of(points: Iterable[_Point]) -> tuple[Outcome, ...]:
     return tuple(point.outcome for point in points if point.outcome is not None)
 
 
-def doubts_about(points: Sequence[_Point]) -> list[str]:
-    """Say what an exploration leaves open: points whose state was not tried, or that there are none."""
-    if not points:
-        return ["The recorded run went through no crash point: nothing was explored."]
-    left = [point for point in points if point.outcome is None]
-    if not left:
-        return []
-    saves = sorted({point.found.address.save for point in left if point.found.address.save})
-    where = f", in saves {', '.join(map(str, saves))}" if saves else ""
-    return [f"{len(left)} of {len(points)} crash points were not judged{where}: give a larger --budget."]
+def doubts_about(
+    points: Sequence[_Point], events: Sequence[Event], kinds: Iterable[FaultKind]
+) -> dict[FaultKind, tuple[str, ...]]:
+    """Say of each kind what an exploration leaves open: what was not tried, or that there was nothing to try."""
+    return {
+        kind: tuple(_doubts_about_errors(events, kind) if kind.is_error else _doubts(points, kind)) for kind in kinds
+    }
+
+
+def _doubts(points: Sequence[_Point], kind: FaultKind) -> Iterator[str]:
+    """Doubt states of one kind that were not tried, or that there are none."""
+    mine = [point for point in points if point.found.fault is kind]
+    left = [point for point in mine if point.outcome is None]
+    if not mine:
+        yield f"The recorded run went through no point where {kind} could strike: nothing of it was explored."
+    elif left:
+        saves = sorted({point.found.address.save for point in left if point.found.address.save})
+        where = f", in saves {', '.join(map(str, saves))}" if saves else ""
+        yield f"{len(left)} of {len(mine)} crash points were not judged ({kind}){where}: give a larger --budget."
+
+
+def _doubts_about_errors(events: Sequence[Event], kind: FaultKind) -> Iterator[str]:
+    """Doubt trials of one kind of error that were not run, that did not meet it, or that there are none."""
+    planned = {t.number for e in events if isinstance(e, TrialsPlanned) for t in e.trials if _is_of(t, kind)}
+    outcomes = [e.outcome for e in events if isinstance(e, TrialFinished) and _is_of(e.outcome.trial, kind)]
+    missed = sum(not outcome.kills_landed for outcome in outcomes)
+    if not planned:
+        yield f"The recorded run came to no operation at which {kind} could strike: nothing of it was explored."
+    if len(outcomes) < len(planned):
+        yield f"{len(planned) - len(outcomes)} of {len(planned)} trials of {kind} were not run: give a larger --budget."
+    if missed:
+        yield f"In {missed} of {len(outcomes)} trials of {kind} the error was never met: they show nothing."
+
+
+def _is_of(trial: Trial, kind: FaultKind) -> bool:
+    """Tell whether a trial lets a life meet an error of a kind."""
+    return trial.kind is TrialKind.FAULTED and trial.fault is kind
 
 
 def summarize(

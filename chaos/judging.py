@@ -92,10 +92,11 @@ def judge_events(events: tuple[Event, ...], folder: Path, *, checks: Mapping[Che
     reference = complete(recorded.reference, everything)
     judged = tuple(o for o in everything if o.trial.kind in (TrialKind.CONTROL, TrialKind.FAULTED))
     plan = started.exploration
+    by_kind: dict[FaultKind, tuple[str, ...]] = {}
     points = points_of(events, plan.saves) if plan is not None else ()
     if plan is not None:
         judged += outcomes_of(points)
-        causes += doubts_about(points)
+        by_kind = doubts_about(points, events, started.scenario.kinds)
     judgement = judge(
         reference,
         judged,
@@ -107,6 +108,7 @@ def judge_events(events: tuple[Event, ...], folder: Path, *, checks: Mapping[Che
         strict=started.strict,
         expect=started.scenario.expect,
         causes=tuple(causes),
+        causes_by_kind=by_kind,
         checks=checks,
     )
     violations = tuple(violation for check in judgement.checks for violation in check.violations)

@@ -6,6 +6,7 @@ The order of merging is fail, inconclusive, pass: a rule that was seen broken is
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
 import xxhash
@@ -71,17 +72,29 @@ def judge(  # noqa: PLR0913 - a verdict rests on everything that was asked and s
     strict: bool = False,
     expect: Expect | None = None,
     causes: tuple[str, ...] = (),
+    causes_by_kind: Mapping[FaultKind, tuple[str, ...]] = MappingProxyType({}),
     checks: Mapping[CheckName, Check] = ALL_CHECKS,
 ) -> Judgement:
     """Judge a campaign: `outcomes` are the control's and the faulted lineages, `causes` further reasons for doubt.
 
-    Each of `kinds` is judged by itself, with `kills_requested` faults of it asked for.
+    Each of `kinds` is judged by itself, with `kills_requested` faults of it asked for; `causes_by_kind` are the reasons
+    to doubt one kind alone.
     """
     outcomes = tuple(sorted(outcomes, key=lambda outcome: outcome.trial.number))
     # Last: where one of the others stands, it is why the planted bug was not found.
     shared = (*causes, *_about_canary(reference, canary, target, checks))
     judged = [
-        _judge_kind(kind, reference, outcomes, target, kills_requested, checks, run_name=run_name) for kind in kinds
+        _judge_kind(
+            kind,
+            reference,
+            outcomes,
+            target,
+            kills_requested,
+            checks,
+            run_name=run_name,
+            causes=causes_by_kind.get(kind, ()),
+        )
+        for kind in kinds
     ]
     verdicts = {kind.fault: kind.verdict(strict=strict, shared=shared) for kind in judged}
     findings = in_order(finding for kind in judged for finding in kind.findings)
@@ -133,6 +146,7 @@ def _judge_kind(
     checks: Mapping[CheckName, Check],
     *,
     run_name: str,
+    causes: tuple[str, ...],
 ) -> _JudgedKind:
     """Judge the lineages of one kind of fault."""
     mine = _of_kind(fault, outcomes)
@@ -148,6 +162,7 @@ def _judge_kind(
         *doubts.about_observation(reference, mine, target),
         *doubts.about_new_folders(mine),
         *doubts.about_recovery(results, mine),
+        *causes,
     )
     return _JudgedKind(fault=fault, results=results, findings=findings_of(violations, run_name, mine), reasons=reasons)
 

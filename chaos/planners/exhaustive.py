@@ -23,7 +23,9 @@ def within_saves(found: Sequence[FoundState], saves: str) -> tuple[FoundState, .
     chosen = []
     after: dict[FaultKind, int] = {}
     for state in found:
-        if state.address.save == wanted:
+        if state.fault is FaultKind.BIT_FLIP:  # a checkpoint is damaged once its save is over
+            chosen += [state] if state.saves == wanted else []
+        elif state.address.save == wanted:
             chosen.append(state)
             after[state.fault] = -1
         elif after.get(state.fault) in {-1, state.index}:  # all states of the first point after it

@@ -223,7 +223,9 @@ def exploration_in_words(verdict: Verdict, explored: Explored) -> str:
     if kinds and kinds != [FAULT_WORDS[FaultKind.KILL]]:
         tried = sum(count.judged for count in explored.by_fault)
         what = f"each of {tried} states and errors tried ({', '.join(kinds)})"
-        return f"the target came back from {what}, and ended with the same bits."
+        refused = FAULT_WORDS[FaultKind.BIT_FLIP] in kinds
+        others = "; where no other checkpoint was left, it refused a damaged one" if refused else ""
+        return f"the target came back from {what}, and ended with the same bits{others}."
     return (
         f"a kill at any of {explored.points} crash points leaves one of {explored.states_distinct} states; from each "
         "of them the target came back and ended with the same bits."

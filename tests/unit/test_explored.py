@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from chaos.explored import doubts_about, outcomes_of, points_of, summarize
-from chaos.journal import Event, ExplorationPlan, StatesFound, TrialFinished
+from chaos.journal import Event, ExplorationPlan, StatesFound, TrialFinished, TrialsPlanned
 from chaos.model import (
     Acknowledgement,
     Address,
     CheckName,
+    CrashPoint,
+    FaultKind,
     FileRole,
     FileState,
     FoundState,
@@ -96,7 +98,7 @@ def test_points_and_states_are_counted_apart() -> None:
     assert result.points_recorded == 8
     assert sum(count.points for count in result.by_operation) == 8
     assert result.intervals == ()
-    assert doubts_about(points_of(journal(), "all")) == []
+    assert doubts_about(points_of(journal(), "all"), journal(), (FaultKind.KILL,)) == {FaultKind.KILL: ()}
 
 
 def test_a_state_that_was_not_tried_is_a_doubt() -> None:
@@ -104,12 +106,31 @@ def test_a_state_that_was_not_tried_is_a_doubt() -> None:
     points = points_of(journal(without="new"), "all")
     result = summarize(points, (), journal(without="new"), ExplorationPlan(depth=1, saves="all"))
     assert (result.points_judged, result.states_judged) == (6, 6)
-    assert doubts_about(points) == ["2 of 8 crash points were not judged, in saves 1, 2: give a larger --budget."]
+    (doubt,) = doubts_about(points, journal(without="new"), (FaultKind.KILL,))[FaultKind.KILL]
+    assert doubt == "2 of 8 crash points were not judged (kill), in saves 1, 2: give a larger --budget."
 
 
-def test_no_point_is_a_doubt() -> None:
-    """A run that comes to no crash point proves nothing."""
-    assert len(doubts_about(())) == 1
+def test_a_kind_without_any_point_is_a_doubt_of_that_kind() -> None:
+    """A run that comes to no point where a fault could strike proves nothing of it, and takes nothing from others."""
+    doubts = doubts_about(points_of(journal(), "all"), journal(), tuple(FaultKind))
+    assert doubts.pop(FaultKind.KILL) == ()
+    assert all(len(sentences) == 1 and str(kind) in sentences[0] for kind, sentences in doubts.items())
+    assert len(doubts) == len(FaultKind) - 1
+
+
+def test_an_error_that_was_never_met_is_a_doubt() -> None:
+    """Two trials are planned: one life never meets the error, and the other trial was not run."""
+    point = CrashPoint(address=found(1).address, expected_phase=Phase.SAVE, fault=FaultKind.DISK_FULL)
+    trials = tuple(Trial(number=number, kind=TrialKind.FAULTED, crash_points=(point,)) for number in (20, 21))
+    life = LifeRecord(number=1, end=LifeEnd.EXITED, exit_status=0)
+    events: list[Event] = [
+        TrialsPlanned(trials=trials),
+        TrialFinished(outcome=Outcome(trial=trials[0], lives=(life,), unreached=(point,))),
+    ]
+    assert doubts_about((), events, (FaultKind.DISK_FULL,))[FaultKind.DISK_FULL] == (
+        "1 of 2 trials of disk_full were not run: give a larger --budget.",
+        "In 1 of 1 trials of disk_full the error was never met: they show nothing.",
+    )
 
 
 def test_intervals_open_after_the_operation_before_and_close_with_the_one_after() -> None:
