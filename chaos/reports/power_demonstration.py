@@ -45,6 +45,11 @@ class PowerDemonstration(Record, kw_only=True):
     run_dir: str
 
 
+def is_lost(half: Half) -> bool:
+    """Tell whether no whole checkpoint was left."""
+    return not any(state.is_whole for state in half.after)
+
+
 def power_demonstration_in_words(demonstration: PowerDemonstration) -> str:
     """Return the whole story."""
     return "\n".join(_lines(demonstration))
@@ -65,6 +70,9 @@ def _lines(demonstration: PowerDemonstration) -> Iterator[str]:
         yield "What was there after the power of a real XFS was cut, and it was mounted again:"
         for half in demonstration.real:
             yield from _half(half)
+        if not is_lost(demonstration.real[0]):
+            yield ""
+            yield "   (The first one was lucky: something else on this machine had the disk written in time.)"
     else:
         yield f"(Not shown on a real XFS: {demonstration.not_real})"
     yield ""
