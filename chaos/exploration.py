@@ -204,6 +204,8 @@ class Exploration(Campaign):
         )
         goes_on = len(lives) < self._plan.depth and task.found.fault in _LEADING_ON
         enumeration = msgspec.structs.replace(self._plan.enumeration, faults=(task.found.fault,))
+        if task.found.loss is not None:  # a machine has the same file system after the restart
+            enumeration = msgspec.structs.replace(enumeration, file_systems=task.found.loss.profiles)
         return msgspec.structs.replace(
             self.spec(trial, self._reference_found),
             out=str(self._out(slot)),

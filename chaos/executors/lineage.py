@@ -23,6 +23,7 @@ from chaos.model import (
     Enumeration,
     FaultKind,
     FileRole,
+    FileSystem,
     LifeEnd,
     LifeRecord,
     LivesMode,
@@ -171,10 +172,16 @@ class Lineage:
             places=tuple(places_of(result.log, target, profile, is_first_life=request.number == 1)),
             acknowledged=record.acknowledgements,
             before=tuple(item for life in self._lives for item in life.acknowledgements),
+            file_systems=self._file_systems(),
         )
         record = self._aftermath.lose_power(record, scene)
         shutil.rmtree(folder)  # the bytes of every save
         return LifeResult(record=record, log=result.log)
+
+    def _file_systems(self) -> tuple[FileSystem, ...]:
+        """Return the file systems by whose rules all losses of the lives before can be."""
+        losses = [life.evidence.loss for life in self._lives if life.evidence is not None]
+        return tuple(name for name in FileSystem if all(name in loss.profiles for loss in losses if loss is not None))
 
     def _run_recorded(self, request: LifeRequest, enumeration: Enumeration) -> LifeResult:
         """Run a life whose every change is kept, and leave the crash states that it went through."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from chaos.address import DATA_WRITES
 from chaos.faults import PLANS
-from chaos.model import CrashPoint, FaultKind, Operation, PlannablePoint
+from chaos.model import CrashPoint, FaultKind, Operation, OperationKind, PlannablePoint
 from chaos.planners.exhaustive import save_asked_for
 from chaos.states.places import Place
 
@@ -32,9 +33,13 @@ def error_points(
 def _point(operation: Operation, place: Place) -> PlannablePoint:
     """Return an operation as planners see it."""
     assert place.address is not None  # noqa: S101 - the caller has looked
-    end = operation.offset + operation.size_bytes
+    has_inside = operation.kind is OperationKind.FILE and operation.call in DATA_WRITES
     return PlannablePoint(
-        address=place.address, phase=place.located.phase, position=place.steps, start=operation.offset, end=end
+        address=place.address,
+        phase=place.located.phase,
+        position=place.steps,
+        start=operation.offset if has_inside else 0,
+        end=operation.offset + operation.size_bytes if has_inside else 0,
     )
 
 

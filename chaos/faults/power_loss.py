@@ -35,13 +35,14 @@ class Scene(Record, kw_only=True):
     """A recorded life that was killed when the power went.
 
     `places` are those of its operations; `acknowledged` are its own acknowledgements, `before` those of the lives
-    before it.
+    before it. `file_systems` are those by whose rules the losses before it can be.
     """
 
     recording: Path
     places: tuple[Place, ...]
     acknowledged: tuple[Acknowledgement, ...]
     before: tuple[Acknowledgement, ...]
+    file_systems: tuple[FileSystem, ...] = tuple(FileSystem)
 
 
 def lose(scene: Scene, point: CrashPoint, out: Path) -> Loss:
@@ -61,16 +62,16 @@ def lose(scene: Scene, point: CrashPoint, out: Path) -> Loss:
             index,
             point.variant,
         )
-        loss = _on_all_it_can_be(recording, index, loss)
+        loss = _on_all_it_can_be(recording, index, loss, scene.file_systems)
         tree = tree_after(recording, index, loss)
         _empty(out)
         build(tree, out, recording.store)
     return loss
 
 
-def _on_all_it_can_be(recording: Recording, index: int, loss: Loss) -> Loss:
+def _on_all_it_can_be(recording: Recording, index: int, loss: Loss, among: tuple[FileSystem, ...]) -> Loss:
     """Return a loss with all the file systems by whose rules it can be, as far as their first states tell."""
-    others = (file_system for file_system in FileSystem if file_system not in loss.profiles)
+    others = (file_system for file_system in among if file_system not in loss.profiles)
     for found in enumerate_losses(recording, index, (*loss.profiles, *others), _LOOKED_THROUGH):
         if (found.names, found.files) == (loss.names, loss.files):
             profiles = tuple(file_system for file_system in FileSystem if file_system in found.profiles)
@@ -97,8 +98,7 @@ def _empty(out: Path) -> None:
 
 PLAN: Final = FaultPlan(
     kind=FaultKind.POWER_LOSS,
-    choose=lambda _point, rng, ordinal: Choice(
-        profile=tuple(FileSystem)[ordinal % len(FileSystem)], variant=rng.randrange(_VARIANTS)
-    ),
-    per_lineage=3,
+    choose=lambda _point, rng, _ordinal: Choice(variant=rng.randrange(_VARIANTS)),
+    profiles=tuple(FileSystem),
+    per_lineage=2,
 )

@@ -31,7 +31,7 @@ def draw_schedule(
     quotas = with_opener(course, apportion(kills, available))
     kills_by_phase = draw_kills(course, quotas, rng, plan=plan)
     lineages = chain(course, kills_by_phase, rng, plan=plan, kills_per_lineage=plan.per_lineage)
-    return faulted_trials(lineages, rng, first_number=first_number)
+    return faulted_trials(lineages, rng, first_number=first_number, plan=plan)
 
 
 def apportion(kills: int, weights: Mapping[Phase, float]) -> dict[Phase, int]:

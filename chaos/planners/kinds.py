@@ -18,7 +18,6 @@ class Choice(Record, kw_only=True):
 
     tear_offset: int | None = None
     is_sticky: bool = False
-    profile: str = ""
     variant: int = 0
 
 
@@ -39,13 +38,15 @@ class FaultPlan:
 
     `can_strike` takes a point of the reference and the save that a life struck there should resume from. `choose` draws
     what the place leaves open; its last argument counts the kind's faults in this draw from 0, for what is to come out
-    evenly. A lineage gets about `per_lineage` faults. Where lives that meet the fault may well go on to a good end
+    evenly. A lineage has one of `profiles`, in turn. It
+    gets about `per_lineage` faults. Where lives that meet the fault may well go on to a good end
     (`can_go_on`), a fault in a recovery that was not reached is drawn anew elsewhere.
     """
 
     kind: FaultKind = FaultKind.KILL
     can_strike: Callable[[PlannablePoint, SaveProfile | None], bool] = anywhere
     choose: Callable[[PlannablePoint, random.Random, int], Choice] = torn_at_a_page_or_not
+    profiles: tuple[str, ...] = ("",)
     per_lineage: int = 5
     can_go_on: bool = False
 

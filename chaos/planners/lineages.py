@@ -144,13 +144,19 @@ def chain(
 
 
 def faulted_trials(
-    lineages: Sequence[tuple[CrashPoint, ...]], rng: random.Random, *, first_number: int
+    lineages: Sequence[tuple[CrashPoint, ...]], rng: random.Random, *, first_number: int, plan: FaultPlan = KILL
 ) -> tuple[Trial, ...]:
-    """Return one trial a lineage, numbered from `first_number`, each with a hash seed of its own."""
-    return tuple(
-        Trial(number=number, kind=TrialKind.FAULTED, crash_points=points, hash_seed=rng.randrange(1, 2**32))
-        for number, points in enumerate(lineages, first_number)
-    )
+    """Return one trial a lineage, numbered from `first_number`, each with a hash seed of its own.
+
+    The plan's profiles take turns: a lineage has one, since a machine does not change its file system at a restart.
+    """
+    trials = []
+    for number, points in enumerate(lineages):
+        profile = plan.profiles[number % len(plan.profiles)]
+        placed = tuple(msgspec.structs.replace(point, profile=profile) for point in points)
+        seed = rng.randrange(1, 2**32)
+        trials.append(Trial(number=first_number + number, kind=TrialKind.FAULTED, crash_points=placed, hash_seed=seed))
+    return tuple(trials)
 
 
 # --- drawing points -----------------------------------------------------------------------------------

@@ -40,4 +40,4 @@ def redraw(
     kills = draw_kills(course, quotas, rng, plan=plan, avoid=avoid)
     most = min(max(MOST_KILLS_PER_LINEAGE + 1 - attempt, 1), plan.per_lineage)
     lineages = chain(course, kills, rng, plan=plan, kills_per_lineage=most)
-    return faulted_trials(lineages, rng, first_number=first_number)
+    return faulted_trials(lineages, rng, first_number=first_number, plan=plan)

@@ -242,6 +242,21 @@ class Tree:
             if number is not None:
                 self._attach(parent, name, number)
 
+    def copy_of(self, node: Node) -> int:
+        """Make a second file like `node`, without a name, and return its number."""
+        number = max(self.nodes) + 1
+        self.nodes[number] = Node(
+            number=number,
+            kind=node.kind,
+            mode=node.mode,
+            modified_ns=node.modified_ns,
+            touched=node.touched,
+            is_dated=node.is_dated,
+            attributes=node.attributes,
+            extents=node.extents.copy(),
+        )
+        return number
+
     def put_bytes(self, number: int, extents: Extents) -> None:
         """Let a file have these bytes."""
         node = self.node(number)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.errors import HarnessError, UsageError
+from chaos.errors import HarnessError
 from chaos.images import (
     DEFAULT_KINDS,
     ImageKind,
@@ -150,104 +150,64 @@ def content(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
+# Anybody's sync(2) writes these file systems out, too: what is not synced is lost, but for such luck. So it is tried
+# again until it is lost; what is synced has to be there each time.
+
+
 @of_kinds(*WITH_SHUTDOWN)
-def test_a_shutdown_loses_the_unsynced_and_keeps_the_synced(kind: ImageKind, memory: Path, tmp_path: Path) -> None:
+def test_a_shutdown_loses_the_unsynced_and_keeps_the_synced(
+    kind: ImageKind, memory: Path, tmp_path: Path, eventually: Callable[..., bool]
+) -> None:
     """After the ioctl nothing reaches the image any more: a synced file is whole, an unsynced one is not."""
     live, image = tmp_path / "live", memory / "image"
-    Template(kind, memory).make_image(image)
     synced, unsynced = os.urandom(50_000), os.urandom(50_000)
-    mount_image(kind, image, live)
-    write(live / "synced", synced, is_synced=True)
-    write(live / "unsynced", unsynced, is_synced=False)
-    assert content(live) == {"synced": synced, "unsynced": unsynced}
-    shut_down(kind, live)
-    with pytest.raises(OSError, match=r"Input/output|shut"):
-        write(live / "late", b"late", is_synced=True)
-    unmount(live)
-    with mounted(kind, image, live):
-        assert content(live) == {"synced": synced}
+
+    def left() -> dict[str, bytes]:
+        Template(kind, memory).make_image(image)
+        mount_image(kind, image, live)
+        write(live / "synced", synced, is_synced=True)
+        write(live / "unsynced", unsynced, is_synced=False)
+        assert content(live) == {"synced": synced, "unsynced": unsynced}
+        shut_down(kind, live)
+        with pytest.raises(OSError, match=r"Input/output|shut"):
+            write(live / "late", b"late", is_synced=True)
+        unmount(live)
+        with mounted(kind, image, live):
+            found = content(live)
+        assert found["synced"] == synced
+        assert "late" not in found
+        return found
+
+    assert eventually(lambda: left() == {"synced": synced}, within_s=DEADLINE_S)
 
 
 @of_kinds(*KINDS)
-def test_a_copy_is_what_the_disk_held(kind: ImageKind, memory: Path, tmp_path: Path) -> None:
+def test_a_copy_is_what_the_disk_held(
+    kind: ImageKind, memory: Path, tmp_path: Path, eventually: Callable[..., bool]
+) -> None:
     """A copy has what was synced when it was made, not what came later, and the original goes on beside it."""
     live, look = tmp_path / "live", tmp_path / "look"
-    Template(kind, memory).make_image(memory / "image")
     first, second = os.urandom(50_000), os.urandom(50_000)
-    with mounted(kind, memory / "image", live):
-        write(live / "first", first, is_synced=True)
-        write(live / "second", second, is_synced=False)
-        digest = copy_image(memory / "image", memory / "early")
-        assert copy_image(memory / "image", memory / "same") == digest
-        os.sync()
-        assert copy_image(memory / "image", memory / "late") != digest
-        with mounted(kind, memory / "early", look):
-            assert content(look) == {"first": first}
-    for name, expected in (("same", {"first": first}), ("late", {"first": first, "second": second})):
+
+    def looked_at(name: str) -> dict[str, bytes]:
         with mounted(kind, memory / name, look):
-            assert content(look) == expected
+            return content(look)
 
+    def copied_early() -> dict[str, bytes]:
+        Template(kind, memory).make_image(memory / "image")
+        with mounted(kind, memory / "image", live):
+            write(live / "first", first, is_synced=True)
+            write(live / "second", second, is_synced=False)
+            digest = copy_image(memory / "image", memory / "early")
+            write(live / "second", second, is_synced=True)
+            assert copy_image(memory / "image", memory / "late") != digest
+            beside = looked_at("early")
+        assert beside == looked_at("early")
+        assert beside["first"] == first
+        assert looked_at("late") == {"first": first, "second": second}
+        return beside
 
-def test_a_copy_leaves_out_holes_and_zeros(tmp_path: Path) -> None:
-    """A copy is the same bytes on fewer blocks, and zeros count as holes in its digest."""
-    image, zeros = tmp_path / "image", tmp_path / "zeros"
-    with image.open("wb") as file:
-        file.truncate(64 << 20)
-        os.pwrite(file.fileno(), b"begin", 5)
-        os.pwrite(file.fileno(), bytes(1 << 20), 8 << 20)
-        os.pwrite(file.fileno(), b"end", (64 << 20) - 3)
-    digest = copy_image(image, tmp_path / "copy")
-    assert (tmp_path / "copy").read_bytes() == image.read_bytes()
-    assert (tmp_path / "copy").stat().st_blocks < image.stat().st_blocks
-    assert copy_image(tmp_path / "copy", zeros) == digest
-    with zeros.open("r+b") as file:
-        os.pwrite(file.fileno(), b"x", 8 << 20)
-    assert copy_image(zeros, tmp_path / "other") != digest
-
-
-@pytest.fixture
-def disturbed(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, int], list[int]]:
-    """Give a function that lets an image be written to, at its begin and at its end, after each of its next reads."""
-
-    def disturb(image: Path, times: int) -> list[int]:
-        read, done = os.pread, []
-
-        def read_and_write(fd: int, length: int, offset: int) -> bytes:
-            data = read(fd, length, offset)
-            if len(done) < times:
-                done.append(offset)
-                with image.open("r+b", buffering=0) as file:
-                    for place in (0, image.stat().st_size - 8):
-                        os.pwrite(file.fileno(), len(done).to_bytes(8, "little"), place)
-            return data
-
-        monkeypatch.setattr(os, "pread", read_and_write)
-        return done
-
-    return disturb
-
-
-def test_a_write_in_between_is_in_a_copy_wholly_or_not_at_all(
-    disturbed: Callable[[Path, int], list[int]], tmp_path: Path
-) -> None:
-    """What is written to both ends of an image while it is read is the same at both ends of the copy."""
-    image, copy = tmp_path / "image", tmp_path / "copy"
-    image.write_bytes(os.urandom(4 << 20))
-    writes = disturbed(image, 70)
-    digest = copy_image(image, copy)
-    assert len(writes) == 70
-    assert copy.read_bytes() == image.read_bytes()
-    assert copy.read_bytes()[:8] == copy.read_bytes()[-8:] == (70).to_bytes(8, "little")
-    assert copy_image(copy, tmp_path / "again") == digest
-
-
-def test_a_copy_of_what_never_rests_is_refused(disturbed: Callable[[Path, int], list[int]], tmp_path: Path) -> None:
-    """An image that is written to all the time has no state that a copy could be of: an error, and no endless wait."""
-    image = tmp_path / "image"
-    image.write_bytes(os.urandom(4 << 20))
-    disturbed(image, 1_000_000)
-    with pytest.raises(HarnessError, match="written to all the time"):
-        copy_image(image, tmp_path / "copy")
+    assert eventually(lambda: copied_early() == {"first": first}, within_s=DEADLINE_S)
 
 
 @of_kinds("ext4:noauto_da_alloc", "xfs", "btrfs")
@@ -259,46 +219,56 @@ def test_nudges_bring_parts_to_the_disk(
     Template(kind, memory).make_image(memory / "image")
     data = os.urandom(64 << 10)
 
-    def held() -> bytes:
-        nudge(Nudge.COMMIT, live, live / "out")
+    def held() -> bytes | None:
         copy_image(memory / "image", memory / "cut")
         with mounted(kind, memory / "cut", look):
-            return (look / "out" / "file").read_bytes()
+            path = look / "out" / "file"
+            return path.read_bytes() if path.exists() else None
 
-    with mounted(kind, memory / "image", live):
-        (live / "out").mkdir()
-        os.sync()
-        with (live / "out" / "file").open("wb", buffering=0) as file:
-            for start in range(0, len(data), 4096):  # page by page: what is written at once is written back at once
-                file.write(data[start : start + 4096])
-        copy_image(memory / "image", memory / "before")
-        assert held() == b""
-        nudge(Nudge.FIRST_HALF, live, live / "out")
-        # All pages are one extent to btrfs, which is in the file when the last of them is written.
-        half = b"" if kind.file_system is FileSystem.BTRFS else data[: len(data) // 2]
-        assert held() == half
-        nudge(Nudge.SECOND_HALF, live, live / "out")
-        assert eventually(lambda: held() == data, within_s=DEADLINE_S)  # btrfs: a moment after they are written
-    with mounted(kind, memory / "before", look):
-        assert not list((look / "out").iterdir())
+    def held_in_turn() -> list[bytes | None]:
+        Template(kind, memory).make_image(memory / "image")
+        found = []
+        with mounted(kind, memory / "image", live):
+            (live / "out").mkdir()
+            nudge(Nudge.COMMIT, live, live / "out")
+            with (live / "out" / "file").open("wb", buffering=0) as file:
+                for start in range(0, len(data), 4096):  # page by page: what is written at once is written back at once
+                    file.write(data[start : start + 4096])
+            found.append(held())
+            for which in (Nudge.NONE, Nudge.FIRST_HALF, Nudge.SECOND_HALF):
+                nudge(which, live, live / "out")
+                nudge(Nudge.COMMIT, live, live / "out")
+                found.append(held())
+            # btrfs puts what was written into the file a moment after it is on the disk.
+            assert eventually(lambda: nudge(Nudge.COMMIT, live, live / "out") or held() == data, within_s=DEADLINE_S)
+        return found
+
+    # All pages are one extent to btrfs, which is in the file when the last of them is written.
+    half = b"" if kind.file_system is FileSystem.BTRFS else data[: len(data) // 2]
+    assert eventually(lambda: held_in_turn()[:3] == [None, b"", half], within_s=DEADLINE_S)
 
 
 @of_kinds("ext4", "xfs", "btrfs")
 def test_an_unrelated_fsync_brings_names_where_there_is_one_journal(
-    kind: ImageKind, memory: Path, tmp_path: Path
+    kind: ImageKind, memory: Path, tmp_path: Path, eventually: Callable[..., bool]
 ) -> None:
     """Another file's fsync makes a new name durable on ext4 and xfs (without data), and not on btrfs."""
     live, look = tmp_path / "live", tmp_path / "look"
-    Template(kind, memory).make_image(memory / "image")
-    with mounted(kind, memory / "image", live):
-        os.sync()
-        write(live / "file", b"data" * 5000, is_synced=False)
-        nudge(Nudge.UNRELATED_FSYNC, live, live)
-        copy_image(memory / "image", memory / "copy")
-    with mounted(kind, memory / "copy", look):
-        found = content(look)
-    del found["unrelated"]
-    assert found == ({} if kind.file_system is FileSystem.BTRFS else {"file": b""})
+
+    def left() -> dict[str, bytes]:
+        Template(kind, memory).make_image(memory / "image")
+        with mounted(kind, memory / "image", live):
+            nudge(Nudge.COMMIT, live, live)
+            write(live / "file", b"data" * 5000, is_synced=False)
+            nudge(Nudge.UNRELATED_FSYNC, live, live)
+            copy_image(memory / "image", memory / "copy")
+        with mounted(kind, memory / "copy", look):
+            found = content(look)
+        del found["unrelated"]  # it is there each time
+        return found
+
+    expected = {} if kind.file_system is FileSystem.BTRFS else {"file": b""}
+    assert eventually(lambda: left() == expected, within_s=DEADLINE_S)
 
 
 @of_kinds("ext4")
@@ -355,43 +325,6 @@ def test_missing_programs_are_told_with_their_package(
         mount_image(kind, memory / "image", tmp_path / "live")
 
 
-def test_a_machine_without_the_programs_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The facts for `doctor`: no kind can be used without mkfs (or root), each with its reason, and none is raised."""
-    monkeypatch.setenv("PATH", "")
-    found = find_usable()
-    assert [usable.kind for usable in found] == KINDS
-    assert not any(usable.is_usable for usable in found)
-    for usable in found:
-        assert "Debian: apt-get install" in usable.reason or "root" in usable.reason
-
-
-def test_without_root_it_says_so(tmp_path: Path) -> None:
-    """A process that may not make a namespace is told to be run as root."""
-    code = "import os, sys; os.getuid() or os.setuid(65534)\nfrom chaos.images import isolate\nisolate()"
-    environment = {**os.environ, "HOME": str(tmp_path)}
-    command = [sys.executable, "-c", f"import chaos.images, chaos.errors\n{code}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=DEADLINE_S, env=environment)
-    assert "HarnessError: no mount namespace can be made: Operation not permitted" in done.stderr
-    assert "run it as root" in done.stderr
-
-
-def test_nothing_is_mounted_outside_of_a_namespace_of_our_own(tmp_path: Path) -> None:
-    """Mounting and unmounting are refused before `isolate`, whoever one is."""
-    code = """
-import pathlib, sys
-from chaos.errors import HarnessError
-from chaos.images import mount_memory, unmount
-for act in (lambda: mount_memory(pathlib.Path(sys.argv[1]), 1 << 20), lambda: unmount(pathlib.Path("/"))):
-    try:
-        act()
-    except HarnessError as error:
-        print(error.message)
-"""
-    command = [sys.executable, "-c", code, str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=DEADLINE_S)
-    assert done.stdout.splitlines() == ["nothing is mounted outside of a namespace of our own"] * 2
-
-
 @of_kinds("ext4")
 def test_a_process_moves_once_and_only_its_main_thread_does(kind: ImageKind) -> None:
     """A second call changes nothing; a thread that would move alone is refused."""
@@ -417,19 +350,3 @@ thread.join()
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=DEADLINE_S)
     assert done.stdout == "only the main thread can move to a mount namespace\n"
-
-
-def test_kinds_are_read_as_they_are_written() -> None:
-    """A kind's text is read back; what is no kind is an error with the nearest one, or an example."""
-    for text in (*KINDS, "ext4:noauto_da_alloc,commit=1"):
-        assert str(parse_kind(text)) == text
-    assert parse_kind("ext4:data=journal").options == ("data=journal",)
-    with pytest.raises(UsageError, match="xsf") as caught:
-        parse_kind("xsf")
-    assert "`xfs`" in caught.value.hint
-    with pytest.raises(UsageError, match=FileSystem.POSIX) as caught:
-        parse_kind("posix")
-    assert "ext4, xfs, btrfs" in caught.value.hint
-    for text in ("ext4:", "ext4:a b", "ext4:,", "ext4:a=/b"):
-        with pytest.raises(UsageError, match="no mount option"):
-            parse_kind(text)

@@ -16,7 +16,10 @@ from chaos.scenario import shipped_scenarios
 
 LOST = {"no_valid_checkpoint", "resume_crashed"}
 DIVERGED = {"silent_divergence"}
+FAULTS = {"bit_rot": 2, "disk_full": 2, "durable_power": 4, "io_error": 4}
 FOUND = {
+    "no_fsync": LOST,
+    "no_dir_fsync": {"acknowledged_lost"},
     "in_place": LOST,
     "half": DIVERGED,
     "minimind": DIVERGED,
@@ -27,19 +30,29 @@ FOUND = {
     "forget_step": {"silent_divergence", "lost_work"},
 }
 
+KILLS = {"in_place": 4, "no_fsync": 6, "no_dir_fsync": 8}
+
 
 def test_no_scenario_is_left_out() -> None:
-    """All shipped scenarios that expect a failure are run below; the others are those of the durable trainer."""
-    assert set(shipped_scenarios()) - set(FOUND) == {"durable", "durable_epoch"}
+    """All shipped scenarios are run below, but those of the durable trainer under kills, which other tests run."""
+    assert set(shipped_scenarios()) - set(FOUND) - set(FAULTS) == {"durable", "durable_epoch"}
 
 
 @pytest.mark.parametrize("name", FOUND)
 def test_wrong_way_is_found(name: str, tmp_path: Path, run_campaign: Callable[..., Any]) -> None:
     """The failure is found with few kills, under the right name, and exit status 0 says that it was expected."""
-    kills = 4 if name == "in_place" else 1
+    kills = KILLS.get(name, 1)
     campaign = run_campaign(tmp_path, name, "--lives", "warm", seed=1, kills=kills)
     assert (campaign.status, campaign.result["verdict"]) == (0, "fail"), campaign.explain()
     assert campaign.findings & FOUND[name], campaign.explain()
-    assert campaign.result["kills_landed"] == kills
+    assert campaign.result["kills_landed"] == kills * len(campaign.result["verdicts"])
     events = read_events(tmp_path / "runs" / "latest")
     assert any(isinstance(event, TrialRepeated) for event in events)
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_the_durable_trainer_copes(name: str, tmp_path: Path, run_campaign: Callable[..., Any]) -> None:
+    """Errors, damage and the loss of power: each that was asked for is met, and nothing is found."""
+    campaign = run_campaign(tmp_path, name, "--lives", "warm", seed=2, kills=FAULTS[name])
+    assert (campaign.status, campaign.result["verdict"]) == (0, "pass"), campaign.explain()
+    assert campaign.result["kills_landed"] == FAULTS[name] * len(campaign.result["verdicts"])

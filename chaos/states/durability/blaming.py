@@ -38,8 +38,6 @@ def _below(history: History, path: str) -> Iterator[tuple[str, Node]]:
     for name, below in found:
         if below.kind is NodeKind.FILE:
             yield name, below
-        elif below.kind is NodeKind.SYMLINK:  # what it leads to, where that is in the folder, is told by its own name
-            continue
 
 
 def _kept(history: History, path: str, node: Node) -> KeptFile:
@@ -73,35 +71,40 @@ def _lacks(history: History, found: Found, file: KeptFile, name_of: Callable[[in
     """Say what one file lacks (None: it is there, under a name that it had when it was acknowledged, or has since)."""
     known = {file.path, *history.tree.paths(history.tree.node(file.node))}
     holders = [path for path, node in found.paths.items() if node == file.node and path in known]
-    content = found.contents.get(file.node) or history.tree.node(file.node).extents.digest(history.tree.content)
-    if holders and content == file.content:
+    if holders and _content(history, found, file.node) == file.content:
         return None
     now = history.tree.find(file.path)
     if now is not None and now.number != file.node and now.kind is NodeKind.FILE:
-        return _not_replaced(history, found, file, now, name_of)
-    published = name_of(_published(history, file.path))
-    if holders:
-        missing = f"fsync of {history.written_as.get(file.node, file.path)}" if _is_unsynced(found, file) else _STAYS
-    elif now is None:
-        missing = f"fsync of what replaces {file.path}, before it goes away"
+        missing = _missing_of_new(history, found, file.path, now)
     else:
-        missing = f"fsync of the folder of {file.path}"
-    return NotDurable(path=file.path, missing=missing, published_by=published)
-
-
-def _is_unsynced(found: Found, file: KeptFile) -> bool:
-    """Tell whether the bytes of a file were not durable when its save was acknowledged, by the rules of this state."""
-    return bool(file.not_synced & set(found.loss.profiles))
-
-
-def _not_replaced(
-    history: History, found: Found, file: KeptFile, now: Node, name_of: Callable[[int], str]
-) -> NotDurable:
-    """Say what is missing where a newer file had taken the name."""
-    has_name = found.paths.get(file.path) == now.number
-    written_as = history.written_as.get(now.number, file.path)
-    missing = f"fsync of {written_as}" if has_name else f"fsync of the folder of {file.path}"
+        missing = _missing_of_old(history, found, file, has_name=bool(holders), is_removed=now is None)
+    if not missing:
+        return None
     return NotDurable(path=file.path, missing=missing, published_by=name_of(_published(history, file.path)))
+
+
+def _content(history: History, found: Found, node: int) -> bytes:
+    """Return a digest of what a file holds in a state."""
+    return found.contents.get(node) or history.tree.node(node).extents.digest(history.tree.content)
+
+
+def _missing_of_old(history: History, found: Found, file: KeptFile, *, has_name: bool, is_removed: bool) -> str:
+    """Say what is missing of a file that nothing has replaced."""
+    is_unsynced = bool(file.not_synced & set(found.loss.profiles))
+    own = f"fsync of {history.written_as.get(file.node, file.path)}"
+    if has_name:
+        return own if is_unsynced else _STAYS
+    if is_removed:
+        return f"fsync of what replaces {file.path}, before it goes away"
+    return f"{own} and of its folder" if is_unsynced else f"fsync of the folder of {file.path}"
+
+
+def _missing_of_new(history: History, found: Found, path: str, now: Node) -> str:
+    """Say what is missing where a newer file had taken the name; nothing where that one is whole."""
+    is_whole = _content(history, found, now.number) == now.extents.digest(history.tree.content)
+    if found.paths.get(path) != now.number:
+        return f"fsync of the folder of {path}"
+    return "" if is_whole else f"fsync of {history.written_as.get(now.number, path)}"
 
 
 def _published(history: History, path: str) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.model import Loss, SurvivingFile
+from chaos.model import Loss, SurvivingFile, SurvivingName
 from chaos.states.changes import BEFORE_ALL, ROOT, NodeKind
 from chaos.states.extents import Extents
 from chaos.states.log import StateAt
@@ -20,8 +20,10 @@ def tree_after(recording: Recording, index: int, loss: Loss) -> Tree:
     tree = recording.tree_at(StateAt(index=index))
     for file in loss.files:
         tree.put_bytes(file.node, _bytes_of(file, moments))
+    stale = [name for name in loss.names if tree.node(name.parent).entries.get(name.name) != name.node]
     for name in loss.names:
         tree.put_name(name.parent, name.name, name.node)
+    _part_stale_names(tree, stale)
     _drop_second_names_of_folders(tree)
     return tree
 
@@ -49,6 +51,18 @@ def _bytes_of(file: SurvivingFile, moments: dict[tuple[int, int], Extents]) -> E
         extents.take(moments[file.node, span.position], span.start, min(span.end, file.size_bytes))
     extents.resize(file.size_bytes)
     return extents
+
+
+def _part_stale_names(tree: Tree, stale: list[SurvivingName]) -> None:
+    """Let a file that kept the name from before a rename beside its new one be two files of the same bytes.
+
+    They would be one, on a file system that splits renames. Then whoever opens the stale temporary file to write the
+    next checkpoint empties the published one: that hazard is left out, since nearly every saver has it.
+    """
+    for name in stale:
+        node = tree.nodes.get(name.node) if name.node is not None else None
+        if node is not None and node.kind is NodeKind.FILE and len(node.names) > 1:
+            tree.put_name(name.parent, name.name, tree.copy_of(node))
 
 
 def _drop_second_names_of_folders(tree: Tree, folder: int = ROOT, seen: set[int] | None = None) -> None:

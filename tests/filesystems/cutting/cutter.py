@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from chaos.images import Nudge, nudge
 from chaos.intercept.pending import Pending
 from chaos.model import Record
@@ -19,7 +21,7 @@ class Cut(Record, kw_only=True):
 
 
 class Cutter:
-    """A recorder that cuts before it hands on; `start` is the operation before which everything was synced."""
+    """A recorder that cuts before it hands on; `start` is the operation before which all was synced."""
 
     def __init__(self, recorder: FolderRecorder, bench: Bench, schedule: Schedule) -> None:
         """Take no cut before the target has synced the old checkpoint."""
@@ -40,14 +42,22 @@ class Cutter:
         self._recorder.keep(data)
 
     def done(self, pending: Pending, result: int, fd: int = -1) -> None:
-        """Tell the recorder of a call's result."""
+        """Tell the recorder of a call's result; the first syncfs is the one that makes the old checkpoint durable."""
         self._recorder.done(pending, result, fd)
+        if self.start is None and pending.call.name == "syncfs":
+            self.start = pending.operation.index + 1
+
+    def skip(self, pending: Pending) -> None:
+        """Tell the recorder of a call that was not carried out."""
+        self._recorder.skip(pending)
+
+    def note_outside(self, state: os.stat_result, *, is_sync: bool) -> None:
+        """Tell the recorder of a call on a file elsewhere."""
+        self._recorder.note_outside(state, is_sync=is_sync)
 
     def note_sync(self, index: int) -> None:
-        """Tell the recorder of sync(2); the first is the one that makes the old checkpoint durable."""
+        """Tell the recorder of sync(2)."""
         self._recorder.note_sync(index)
-        if self.start is None:
-            self.start = index
 
     def cut(self, index: int, nudges: tuple[Nudge, ...]) -> None:
         """Cut once after each nudge."""

@@ -11,7 +11,7 @@ from chaos.states.log import StateAt
 from chaos.states.recording import Recording
 from cutting.bench import Bench
 from cutting.cutter import Cut
-from cutting.patterns import Fate, Pattern
+from cutting.patterns import Pattern
 from cutting.saving import Save
 from cutting.views import Contents, View, digest_of, view_of_folder, view_of_tree
 
@@ -26,11 +26,10 @@ class Strange(Record, kw_only=True):
 
 
 class Looked(Record, kw_only=True):
-    """What the images of one save held: digests of images and of states, the fates of names, what was strange."""
+    """What the images of one save held: digests of images and of states, the corners met, what was strange."""
 
     images: frozenset[str]
     states: frozenset[str]
-    fates: frozenset[tuple[str, Fate]]
     corners: frozenset[int]
     strange: tuple[Strange, ...]
 
@@ -44,18 +43,16 @@ def contents_of(recording: Recording, start: int) -> Contents:
 def look(bench: Bench, save: Save, recording: Recording, pattern: Pattern) -> Looked:
     """Look at every image once, and ask about it for every cut that gave it."""
     contents = contents_of(recording, save.start)
-    states, fates, corners, strange = set(), set(), set(), []
+    states, corners, strange = set(), set(), []
     for image, cuts in _by_image(save.cuts).items():
         with mounted(bench.kind, bench.path_of(image), bench.look):
             view = view_of_folder(bench.look / "out")
             strange += [_strange(cut, *found, contents, view) for cut in cuts for found in _ask(bench, cut, recording)]
         states.add(digest_of(view))
-        fates |= {(name, contents.fate(view, name)) for name in {*contents.old, *contents.new}}
         corners |= set(matching(pattern, contents, view))
     return Looked(
         images=frozenset(cut.image for cut in save.cuts),
         states=frozenset(states),
-        fates=frozenset(fates),
         corners=frozenset(corners),
         strange=tuple(strange),
     )

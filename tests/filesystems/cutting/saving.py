@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import select
 import sys
 import time
 from pathlib import Path
 from typing import Final
 
-from chaos.images import mount_image, shut_down, unmount
+from chaos.images import Nudge, mount_image, nudge, shut_down, unmount
 from chaos.intercept.filter import build_filter
 from chaos.intercept.session import Session
 from chaos.intercept.syscalls import this_machine
@@ -48,7 +47,7 @@ def run_save(bench: Bench, pattern: Pattern, schedule: Schedule, size_bytes: int
     mount_image(bench.kind, bench.image, bench.live)
     try:
         bench.out.mkdir()
-        os.sync()
+        nudge(Nudge.COMMIT, bench.live, bench.out)
         with FolderRecorder(folder / "recording", bench.out) as recorder:
             cutter = Cutter(recorder, bench, schedule)
             index = _live(request, cutter, starter or FreshStarter())

@@ -49,19 +49,21 @@ def sync_folder(name: str = ".") -> None:
     os.close(fd)
 
 
+def syncfs(fd: int) -> None:
+    """Make the whole file system durable."""
+    assert ctypes.CDLL(None).syncfs(fd) == 0
+
+
 def settle() -> None:
-    """Make everything durable, by the rules of POSIX (which let sync return early) as well as by Linux's."""
+    """Make everything durable: by POSIX, which lets sync return early, each thing by itself; and all of it at once."""
     for base, _, names in os.walk("."):
         for name in names:
             with open(f"{base}/{name}", "rb") as file:
                 os.fsync(file.fileno())
         sync_folder(base)
-    os.sync()
-
-
-def syncfs(fd: int) -> None:
-    """Make the whole file system durable."""
-    assert ctypes.CDLL(None).syncfs(fd) == 0
+    fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
+    syncfs(fd)
+    os.close(fd)
 
 
 def start_writeback(fd: int) -> None:

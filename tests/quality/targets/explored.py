@@ -40,6 +40,23 @@ def publish(path, state):
     temporary.replace(path)
 
 
+def sync(path):
+    """Make a file or a folder durable."""
+    fd = os.open(path, os.O_RDONLY)
+    os.fsync(fd)
+    os.close(fd)
+
+
+def publish_durably(path, state):
+    """Write under a temporary name, make that durable, rename, make the name durable."""
+    temporary = path.with_name(path.name + ".tmp")
+    write(temporary, state)
+    sync(temporary)
+    temporary.replace(path)
+    if way != "folder_not_synced":
+        sync(path.parent)
+
+
 def load():
     """Return the state to go on from."""
     if way == "reads_aside" and (out / "aside.json").exists():
@@ -102,6 +119,8 @@ def save(state):
         if checkpoint.exists():
             checkpoint.unlink()
         publish(checkpoint, state)
+    elif way in ("synced", "folder_not_synced"):
+        publish_durably(checkpoint, state)
     elif way == "says_too_early":
         print(f"saved step {state['step']}", flush=True)
         publish(checkpoint, state)
