@@ -23,8 +23,8 @@ _RUN_NOTE: Final = (
     "one point"
 )
 _EXPLORE_NOTE: Final = (
-    "different contents of the folder that a kill (or a loss of power) can leave, each built, the script started on it, run to its end and "
-    "judged. Points: {points} known, which leave {distinct} different contents{rest}"
+    "different contents of the folder that a kill (or a loss of power) can leave, each built, the script started on "
+    "it, run to its end and judged. Points: {points} known, which leave {distinct} different contents{rest}"
 )
 
 
