@@ -2,7 +2,7 @@
 
 The model is conservative: what is not promised here may be lost. It assumes a disk that keeps what it has confirmed
 (write barriers are on), and that single pages of 4096 bytes are written whole or not at all: so it is of file systems
-with blocks of 4096 bytes (an ext4 of less than 512 MB has blocks of 1024 by default, and tore pages at those; measured).
+with blocks of 4096 bytes (an ext4 of less than 512 MB has blocks of 1024 by default, and tears pages there; measured).
 """
 
 from __future__ import annotations
