@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import xxhash
@@ -55,6 +55,17 @@ class Node:
     names: set[tuple[int, str]] = field(default_factory=set)
     digest: bytes | None = None
 
+    def copy(self, number: int) -> Node:
+        """Return a node of another number that is like this one, without a name."""
+        return replace(
+            self,
+            number=number,
+            extents=self.extents.copy(),
+            entries=self.entries.copy(),
+            names=set(),
+            digest=None,
+        )
+
 
 class Tree:
     """A folder with all that is in it; nodes without a name are kept, since they may be written and get one again."""
@@ -71,22 +82,9 @@ class Tree:
     def copy(self) -> Tree:
         """Return the same folder, to be changed apart."""
         other = Tree(self.content)
-        other.nodes = {
-            number: Node(
-                number=number,
-                kind=node.kind,
-                mode=node.mode,
-                modified_ns=node.modified_ns,
-                touched=node.touched,
-                is_dated=node.is_dated,
-                attributes=node.attributes,
-                text=node.text,
-                extents=node.extents.copy(),
-                entries=node.entries.copy(),
-                names=node.names.copy(),
-            )
-            for number, node in self.nodes.items()
-        }
+        other.nodes = {number: node.copy(number) for number, node in self.nodes.items()}
+        for number, node in self.nodes.items():
+            other.nodes[number].names = node.names.copy()
         other._shared = self._shared.copy()
         other._clock = self._clock
         return other
@@ -245,16 +243,7 @@ class Tree:
     def copy_of(self, node: Node) -> int:
         """Make a second file like `node`, without a name, and return its number."""
         number = max(self.nodes) + 1
-        self.nodes[number] = Node(
-            number=number,
-            kind=node.kind,
-            mode=node.mode,
-            modified_ns=node.modified_ns,
-            touched=node.touched,
-            is_dated=node.is_dated,
-            attributes=node.attributes,
-            extents=node.extents.copy(),
-        )
+        self.nodes[number] = node.copy(number)
         return number
 
     def put_bytes(self, number: int, extents: Extents) -> None:
