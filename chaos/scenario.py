@@ -10,7 +10,7 @@ import itertools
 import math
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -202,7 +202,7 @@ def parse_scenario(text: str, *, source: str, name: str) -> Scenario:
         has_deadline=table.target is not None and table.target.deadline_s is not None,
         schedule=table.schedule,
         faults=table.fault or (),
-        expect=_expect(table.expect, place),
+        expect=_expect(table.expect, place, {fault.kind for fault in table.fault or ()} or {FaultKind.KILL}),
     )
 
 
@@ -275,8 +275,12 @@ def _check_phases(phases: Mapping[Phase, float], place: Place) -> None:
         place.fail("schedule.phases", f"the shares add up to {total:g}, not to 1")
 
 
-def _expect(table: ExpectTable, place: Place) -> Expect:
+def _expect(table: ExpectTable, place: Place, kinds: Collection[FaultKind]) -> Expect:
     """Return what is expected; require that an expected failure says which finding, and that nothing else does."""
+    for kind in table.verdicts:
+        if kind not in kinds:
+            hint = f'Add [[fault]] with kind = "{kind}", or leave it out.'
+            place.fail("expect.verdicts", f"`{kind}` is none of the faults of this scenario", hint)
     verdict = table.verdict or table.gravest
     if not verdict.is_as_grave_as(table.gravest):
         place.fail("expect.verdict", f"`{verdict}` cannot come of `{table.gravest}` in `verdicts`", "Leave it out.")

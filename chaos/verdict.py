@@ -5,7 +5,7 @@ The order of merging is fail, inconclusive, pass: a rule that was seen broken is
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 import msgspec
@@ -109,7 +109,7 @@ def judge(  # noqa: PLR0913 - a verdict rests on everything that was asked and s
         is_strict=strict,
         findings=findings,
         checks=_merged([kind.results for kind in judged]),
-        inconclusive=tuple(dict.fromkeys([reason for kind in judged for reason in kind.reasons] + list(shared))),
+        inconclusive=(*_by_kind(judged), *shared),
         kills_requested=kills_requested * len(kinds),
         kills_landed=sum(by_phase.values()),
         kills_by_phase=by_phase,
@@ -120,6 +120,14 @@ def judge(  # noqa: PLR0913 - a verdict rests on everything that was asked and s
 def _of_kind(fault: FaultKind, outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
     """Return the lineages with faults of one kind, and those without any, which are everybody's."""
     return tuple(o for o in outcomes if o.trial.fault is fault or not o.trial.crash_points)
+
+
+def _by_kind(judged: Sequence[_JudgedKind]) -> Iterator[str]:
+    """Yield the doubts about each kind, with its name, unless all kinds share them."""
+    everybodys = {reason for reason in judged[0].reasons if all(reason in kind.reasons for kind in judged)}
+    yield from (reason for reason in judged[0].reasons if reason in everybodys)
+    for kind in judged:
+        yield from (f"{kind.fault}: {reason}" for reason in kind.reasons if reason not in everybodys)
 
 
 class _JudgedKind(Record, kw_only=True):
@@ -149,7 +157,7 @@ def _judge_kind(
     causes: tuple[str, ...],
 ) -> _JudgedKind:
     """Judge the lineages of one kind of fault."""
-    mine = _of_kind(fault, outcomes)
+    mine = tuple(outcome for outcome in _of_kind(fault, outcomes) if not _is_undamaged(outcome))
     results = tuple(check(reference, mine, target) for check in checks.values())
     violations = [violation for result in results for violation in result.violations]
     reasons = (
@@ -161,10 +169,17 @@ def _judge_kind(
         *doubts.about_saves(reference, mine, target),
         *doubts.about_observation(reference, mine, target),
         *doubts.about_new_folders(mine),
-        *doubts.about_recovery(results, mine),
+        # From a damaged checkpoint nobody should go on; what came of it has a check of its own.
+        *(doubts.about_recovery(results, mine) if fault is not FaultKind.BIT_FLIP else ()),
         *causes,
     )
     return _JudgedKind(fault=fault, results=results, findings=findings_of(violations, run_name, mine), reasons=reasons)
+
+
+def _is_undamaged(outcome: Outcome) -> bool:
+    """Tell whether a checkpoint was to be damaged and none was: the kill alone is no case of that kind."""
+    evidence = [life.evidence for life in outcome.lives if life.evidence is not None]
+    return any(item.crash_point.fault is FaultKind.BIT_FLIP and not item.is_landed for item in evidence)
 
 
 def _merged(results: Sequence[tuple[CheckResult, ...]]) -> tuple[CheckResult, ...]:
@@ -211,14 +226,17 @@ def findings_of(
     Of a loss of power, whose states can show anywhere, the kind of place is what is missing, as `outcomes` tell it. The
     violation of the earliest trial stands for the others, whatever order they come in.
     """
+    known = tuple(outcomes)
     missing = {
         (outcome.trial.number, life.evidence.crash_point): _missing(life.evidence)
-        for outcome in outcomes
+        for outcome in known
         for life in outcome.lives
         if life.evidence is not None
     }
+    own = {(outcome.trial.number, point) for outcome in known for point in outcome.trial.crash_points}
     groups: dict[tuple[str, ...], list[Violation]] = {}
-    for violation in sorted(violations, key=_by_place):
+    # First what a replay of the trial shows: a state that was explored stands for other points, too.
+    for violation in sorted(violations, key=lambda v: ((v.trial, v.crash_point) not in own, *_by_place(v))):
         lacks = missing.get((violation.trial, violation.crash_point)) if violation.crash_point is not None else None
         groups.setdefault(_kind_of_place(violation, lacks or ()), []).append(violation)
     findings = [_finding(kind, group, run_name) for kind, group in groups.items()]
@@ -228,7 +246,7 @@ def findings_of(
 def _missing(evidence: Evidence) -> tuple[str, ...]:
     """Return what a loss of power shows to be missing, and before which operation, whatever save it is in."""
     items = evidence.loss.not_durable if evidence.loss is not None else ()
-    return tuple(sorted({f"{item.missing} at {item.published_by.rpartition(': ')[2]}" for item in items}))
+    return tuple(sorted({f"{item.missing}, {item.published_by.rpartition(': ')[2]}" for item in items}))
 
 
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:

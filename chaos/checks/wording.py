@@ -59,6 +59,4 @@ def _distinct(items: Sequence[NotDurable]) -> tuple[NotDurable, ...]:
 def _not_durable(item: NotDurable, profiles: str) -> str:
     """Say what one file lacks."""
     placed = f"was put in place by `{item.published_by}`" if item.published_by else "was there"
-    return (
-        f"{item.path} {placed}, but {item.missing} is missing, so nothing made it durable: it can be so on {profiles}."
-    )
+    return f"{item.path} {placed}, but {item.missing} is missing: it can be so on {profiles}."

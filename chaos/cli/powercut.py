@@ -15,7 +15,7 @@ from chaos.journal import PowerCutPlan
 from chaos.powercut import read_kinds, run_powercut
 from chaos.settings import layer_from_command_line
 
-_FS_HELP = "File systems, with mount options of their own after a colon, parted by +."
+_FS_HELP = "File systems, parted by commas; mount options of one after a colon, parted by +."
 
 
 @click.command(

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
 
 from chaos.faults import PLANS
 from chaos.model import CrashPoint, FaultKind, Outcome, Phase, PlannablePoint, TargetProfile, Trial, TrialKind
 from chaos.planners.drawing import draw_schedule
 from chaos.planners.redraw import redraw
+
+_IN_VAIN: Final = 4
 
 
 def draw_each_kind(
@@ -56,13 +59,19 @@ def missing_faults(
 
 
 def _missing_of(outcomes: Iterable[Outcome], kind: FaultKind, wanted: int) -> tuple[CrashPoint, ...]:
-    """Return the crash points of one kind whose faults did not land, as many as are still wanted."""
+    """Return the crash points of one kind whose faults did not land, as many as are still wanted.
+
+    None where the last few trials of another kind than `kill` all came to nothing: so will the next ones, as where no
+    checkpoint is of a format in which damage could be done.
+    """
     found: list[CrashPoint] = []
-    landed = 0
-    for outcome in outcomes:
-        if outcome.trial.kind is TrialKind.FAULTED and outcome.trial.fault is kind:
-            landed += outcome.kills_landed
-            found += outcome.unreached
-            evidence = [life.evidence for life in outcome.lives if life.evidence is not None]
-            found += [item.crash_point for item in evidence if not item.is_landed]
-    return tuple(found[: max(0, wanted - landed)])
+    mine = [o for o in outcomes if o.trial.kind is TrialKind.FAULTED and o.trial.fault is kind]
+    mine.sort(key=lambda outcome: outcome.trial.number)
+    for outcome in mine:
+        found += outcome.unreached
+        evidence = [life.evidence for life in outcome.lives if life.evidence is not None]
+        found += [item.crash_point for item in evidence if not item.is_landed]
+    last = mine[-_IN_VAIN:]
+    if kind is not FaultKind.KILL and len(last) == _IN_VAIN and not any(outcome.kills_landed for outcome in last):
+        return ()
+    return tuple(found[: max(0, wanted - sum(outcome.kills_landed for outcome in mine))])

@@ -72,6 +72,7 @@ def _use(kind: ImageKind, folder: Path) -> None:
     other.mkdir()
     Template(kind, folder).make_image(image)
     with mounted(kind, image, place):
+        (place / "out").mkdir()
         copy_image(image, copy)
         mount_image(kind, copy, other)  # beside its original
         if kind.traits.has_shutdown:

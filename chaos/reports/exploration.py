@@ -177,8 +177,9 @@ def loss_in_words(group: LostGroup) -> str:
     """Say what is missing, before which operation, and what comes of it."""
     saves = ", ".join(map(str, group.saves))
     where = f" in save{'s' if len(group.saves) > 1 else ''} {saves}" if saves else ""
+    at = f", at {group.published_by}" if group.published_by else ""
     return (
-        f"{group.path}: {group.missing} is missing at {group.published_by}: {', '.join(group.checks)}{where} "
+        f"{group.path}: {group.missing}{at}: {', '.join(group.checks)}{where} "
         f"({group.states} state{'' if group.states == 1 else 's'}; {', '.join(group.profiles)})"
     )
 

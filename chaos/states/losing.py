@@ -153,7 +153,7 @@ class _Walk:
     def _name_of(self, index: int) -> str:
         """Put an operation into words."""
         address = self._places[index].address if 0 <= index < len(self._places) else None
-        return str(address) if address is not None else "what came before"
+        return str(address) if address is not None else ""
 
 
 def _paths(acknowledgement: Acknowledgement) -> tuple[str, ...]:

@@ -147,6 +147,7 @@ def test_glob_of_any_kind_is_kept_as_written(glob: str) -> None:
         ("[expect]\nverdict = 'broken'", "expect.verdict", "Known: pass, fail, inconclusive."),
         ("[expect]\nverdicts = { power_los = 'fail' }", "expect.verdicts", "Did you mean `power_loss`?"),
         ("[expect]\nverdicts = { kill = 'pas' }", "expect.verdicts", "Did you mean `pass`?"),
+        ("[expect]\nverdicts = { bit_flip = 'pass' }", "expect.verdicts", 'Add [[fault]] with kind = "bit_flip"'),
         ("[expect]\nverdicts = { kill = 'fail' }", "expect.findings", "is missing"),
         ("[expect]\nverdict = 'pass'\nverdicts = { kill = 'fail' }", "expect.verdict", "Leave it out."),
         ("[vary]\nhash_seed = true", "vary", "Known: schema, name, claim"),
@@ -479,8 +480,9 @@ def test_schema_knows_the_keys_and_forbids_others() -> None:
 
 def test_what_is_expected_of_single_kinds_says_what_is_expected_of_all() -> None:
     """Without a verdict of its own a scenario expects the gravest of those of its kinds of fault."""
+    faults = "[[fault]]\nkind = 'kill'\n[[fault]]\nkind = 'power_loss'\n"
     expect = "[expect]\nverdicts = { kill = 'pass', power_loss = 'fail' }\nfindings = ['acknowledged_lost']\n"
-    scenario = parse_scenario(TARGET + expect, source="mine.toml", name="mine")
+    scenario = parse_scenario(TARGET + faults + expect, source="mine.toml", name="mine")
     assert scenario.expect.verdict is Verdict.FAIL
     assert scenario.expect.verdicts == {FaultKind.KILL: Verdict.PASS, FaultKind.POWER_LOSS: Verdict.FAIL}
     assert parse_scenario(dump_scenario(scenario), source="again", name="mine") == scenario

@@ -74,7 +74,7 @@ def _lacks(history: History, found: Found, file: KeptFile, name_of: Callable[[in
     if holders and _content(history, found, file.node) == file.content:
         return None
     now = history.tree.find(file.path)
-    if now is not None and now.number != file.node and now.kind is NodeKind.FILE:
+    if not holders and now is not None and now.number != file.node and now.kind is NodeKind.FILE:
         missing = _missing_of_new(history, found, file.path, now)
     else:
         missing = _missing_of_old(history, found, file, has_name=bool(holders), is_removed=now is None)
@@ -91,9 +91,10 @@ def _content(history: History, found: Found, node: int) -> bytes:
 def _missing_of_old(history: History, found: Found, file: KeptFile, *, has_name: bool, is_removed: bool) -> str:
     """Say what is missing of a file that nothing has replaced."""
     is_unsynced = bool(file.not_synced & set(found.loss.profiles))
+    is_overwritten = history.tree.node(file.node).extents.digest(history.tree.content) != file.content
     own = f"fsync of {history.written_as.get(file.node, file.path)}"
     if has_name:
-        return own if is_unsynced else _STAYS
+        return own if is_unsynced and not is_overwritten else _STAYS
     if is_removed:
         return f"fsync of what replaces {file.path}, before it goes away"
     return f"{own} and of its folder" if is_unsynced else f"fsync of the folder of {file.path}"
