@@ -169,6 +169,7 @@ def _judge_kind(
         *doubts.about_saves(reference, mine, target),
         *doubts.about_observation(reference, mine, target),
         *doubts.about_new_folders(mine),
+        *doubts.about_survival(reference, results, fault),
         # From a damaged checkpoint nobody should go on; what came of it has a check of its own.
         *(doubts.about_recovery(results, mine) if fault is not FaultKind.BIT_FLIP else ()),
         *causes,

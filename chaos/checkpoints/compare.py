@@ -34,10 +34,10 @@ class TensorSource:
     def tensor(self, name: str) -> Tensor:
         """Return the tensor called `name`; raises KeyError when no member has it."""
         if name not in self._tensors:
-            self._open(self._member_of(name))
+            self._open(self.member_of(name))
         return self._tensors[name]
 
-    def _member_of(self, name: str) -> Member:
+    def member_of(self, name: str) -> Member:
         """Return the member that the name lies in: that with the longest prefix of it; raises KeyError."""
         fitting = [member for member in self._members if not member.prefix or name.startswith(f"{member.prefix}/")]
         if not fitting:

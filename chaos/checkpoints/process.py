@@ -85,10 +85,10 @@ class Examiner(AbstractContextManager["Examiner"]):
         return reply.difference
 
     def flip_bit(self, path: Path, variant: int | None = None) -> str:
-        """Flip one bit of a weight on disk; raises UsageError, HarnessError.
+        """Flip one bit on disk; raises UsageError, HarnessError.
 
-        Without `variant` the bit is planted (the file still looks whole), and the tensor's name is returned; with one
-        it rots (checksums tell), and which bit it was is returned in words.
+        Without `variant` one of a weight is planted (the file still looks whole), and the tensor's name is returned;
+        with one a bit or a digit of a number rots (checksums tell), and which it was is returned in words.
         """
         reply = self._answer(Task.FLIP_BIT, path, variant=variant)
         if reply.name is None:

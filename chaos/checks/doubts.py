@@ -108,6 +108,16 @@ def about_save_kills(reference: Reference, outcomes: Iterable[Outcome]) -> list[
     return [doubt]
 
 
+def about_survival(reference: Reference, results: Iterable[CheckResult], fault: FaultKind) -> list[str]:
+    """Doubt losses of power none of which came after an acknowledged save: then nothing could be lost."""
+    survival = next((result for result in results if result.check is CheckName.NO_VALID_CHECKPOINT), None)
+    has_acknowledged = any(life.acknowledgements for outcome in reference.outcomes for life in outcome.lives)
+    is_open = survival is not None and survival.status is CheckStatus.NOT_RUN and has_acknowledged
+    if fault is not FaultKind.POWER_LOSS or not is_open:
+        return []
+    return ["No loss of power came after an acknowledged save, so nothing that had to survive was lost: ask for more."]
+
+
 def about_recovery(results: Iterable[CheckResult], outcomes: Iterable[Outcome]) -> list[str]:
     """Doubt a campaign with restarts after an acknowledged save of which nothing tells where they went on."""
     lost_work = next((result for result in results if result.check is CheckName.LOST_WORK), None)

@@ -1,8 +1,9 @@
 """`failed_save_ignored`: a life that met an error does not act as if its save were there.
 
 It may retry, fall over, or say that the save failed. It may not end with exit status 0 while its last save or a final
-file is missing, nor acknowledge a save in print that is not there. After a write that was only cut short
-(`short_write`) no error was told that it could pass on: what it goes on from has to be there, printed or not.
+file is missing, nor acknowledge a save in print that is not there, or whose fsync has failed. After a write that was
+only cut short (`short_write`) no error was told that it could pass on: what it goes on from has to be there, printed or
+not.
 
 One cause is one finding: where no whole checkpoint is left at all, `no_valid_checkpoint` says so, and where this rule
 speaks, `acknowledged_lost`, `did_not_finish` and `silent_divergence` do not.
@@ -61,13 +62,13 @@ def is_told_of_end(reference: Reference, order: SaveOrder, outcome: Outcome) -> 
 
 def what_was_ignored(reference: Reference, order: SaveOrder, strike: Strike) -> str:
     """Say what a life that met an error ignored; empty where it did not, or others tell."""
-    claimed = _claimed_falsely(reference, order, strike)
+    claimed = _claimed_falsely(reference, order, strike) or _claimed_unsynced(strike)
     if claimed:
         return claimed
     life = strike.life
     if life.end is not LifeEnd.EXITED or life.exit_status != 0 or is_nothing_left(strike):
         return ""
-    missing = [_last_save_missing(reference, order, life.crash_state), files_missing(reference, life.crash_state)]
+    missing = [_last_save_missing(reference, order, strike), files_missing(reference, life.crash_state)]
     found = "; ".join(words for words in missing if words)
     return f"ended with exit status 0 all the same, but {found}" if found else ""
 
@@ -84,18 +85,28 @@ def files_missing(reference: Reference, state: tuple[FileState, ...]) -> str:
     return "; ".join(faults)
 
 
-def _last_save_missing(reference: Reference, order: SaveOrder, state: tuple[FileState, ...]) -> str:
+def _writes_what_the_reference_wrote(reference: Reference, strike: Strike) -> bool:
+    """Tell whether all that a life saves must be content that the reference saved: a first life, where that is one."""
+    return reference.deterministic and strike.life.number == 1
+
+
+def _last_save_missing(reference: Reference, order: SaveOrder, strike: Strike) -> str:
     """Say that the newest save that is there is not the last one; empty where it is, or nobody can tell."""
     lives = reference.outcomes[0].lives if reference.outcomes else ()
     last = order.newest_save(lives[0].crash_state) if lives else None
-    if last is None or not _lacks(order, state, last):
+    state = strike.life.crash_state
+    must_be_known = _writes_what_the_reference_wrote(reference, strike)
+    if last is None or not _lacks(order, state, last, must_be_known=must_be_known):
         return ""
     return f"its last save is not there: {_newest(order, state)}, and save {last.ordinal} was to be there"
 
 
-def _lacks(order: SaveOrder, files: tuple[FileState, ...], save: KnownSave) -> bool:
-    """Tell whether a save is not among files, nor a newer one; where content is unknown, nobody can tell."""
-    if any(order.rank(file.digest) is None for file in whole_checkpoints(files)):
+def _lacks(order: SaveOrder, files: tuple[FileState, ...], save: KnownSave, *, must_be_known: bool) -> bool:
+    """Tell whether a save is not among files, nor a newer one.
+
+    Content that the reference never wrote is no save of it where it `must_be_known`; else nobody can tell.
+    """
+    if not must_be_known and any(order.rank(file.digest) is None for file in whole_checkpoints(files)):
         return False
     newest = order.newest_save(files)
     return newest is None or newest.ordinal < save.ordinal
@@ -104,15 +115,28 @@ def _lacks(order: SaveOrder, files: tuple[FileState, ...], save: KnownSave) -> b
 def _claimed_falsely(reference: Reference, order: SaveOrder, strike: Strike) -> str:
     """Say which save the life acknowledged, from the one that met the error on, though it was not there."""
     begun = strike.crash_point.address.save
+    must_be_known = _writes_what_the_reference_wrote(reference, strike)
     for item in strike.life.acknowledgements:
         is_claim = item.is_printed or strike.fault is FaultKind.SHORT_WRITE
         if not begun or item.save < begun or not is_claim:
             continue
         save = _promised(reference, order, strike, item)
-        if save is not None and _lacks(order, item.files, save):
+        if save is not None and _lacks(order, item.files, save, must_be_known=must_be_known):
             said = f"step {item.step}" if item.step is not None else f"save {item.save}"
             return f"acknowledged {said} all the same, but then {_newest(order, item.files)}"
     return ""
+
+
+def _claimed_unsynced(strike: Strike) -> str:
+    """Say of which files a sync had failed that were acknowledged all the same."""
+    files = strike.life.evidence.unsynced if strike.life.evidence is not None else ()
+    if not files:
+        return ""
+    names = ", ".join("its output folder" if path == "." else path for path in files)
+    return (
+        f"acknowledged a save all the same, although fsync of {names} had failed and nothing was written anew: what "
+        "could not be written then may never be, even if a later fsync succeeds"
+    )
 
 
 def _promised(reference: Reference, order: SaveOrder, strike: Strike, item: Acknowledgement) -> KnownSave | None:

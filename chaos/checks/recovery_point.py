@@ -163,7 +163,7 @@ def _violation(restart: Restart, newest: KnownSave | None, made: _Made | None) -
     if newest is not None and made is not None and made.rank <= newest.ordinal:
         began += f" and made save {made.rank} of the reference first"
     if newest is None:
-        had = "started again from 0 without a word, although a save had been acknowledged and no whole one was left"
+        had = "started again from 0, although a save had been acknowledged and no whole one was left"
     else:
         number = newest.step if newest.step is not None else newest.ticks_before
         had = f"did not use the newest whole checkpoint, save {newest.ordinal} of the reference (step {number})"

@@ -1,8 +1,10 @@
 """`bit_flip`: a kill, and then the newest whole checkpoint is damaged where it lies: one bit of it, or its end.
 
 Stands for: a bit that rots on the disk or on the way to it; a file that was cut by a copy that broke off, or by a check
-of the file system. The bit is one of a number that matters, by another tensor, element and bit for each variant:
-padding and headers are never touched. Checksums stay those of the right bytes, so whoever looks can tell.
+of the file system. The bit is one of a number that matters, by another tensor, element and bit for each variant;
+without tensors it is one of a number in JSON (another digit) or in a pickle, and the file still loads. Padding and
+headers are never touched, except perhaps in a file of a format of which nothing is known: then it is any bit of its
+middle third. Checksums stay those of the right bytes, so whoever looks can tell.
 
 Does not stand for: wrong bytes that were saved with a checksum made over them (memory that fails before the save),
 damage of the only copy of what no checkpoint holds, damage of several files at once.
@@ -40,7 +42,8 @@ class Damage(Record, kw_only=True):
 def damage(out: Path, files: Iterable[FileState], variant: int, examiner: Examiner) -> Damage | None:
     """Damage the newest whole checkpoint among `files`, in the folder `out`; None where none can be.
 
-    Three of four variants flip a bit, the others cut the file short, as all do with a file without a bit to flip.
+    Three of four variants flip a bit (or change a digit), the others cut the file short, as all do with a file in which
+    nothing can be flipped.
     """
     whole = [file for file in files if file.role is FileRole.CHECKPOINT and file.is_whole]
     if not whole:
@@ -51,9 +54,10 @@ def damage(out: Path, files: Iterable[FileState], variant: int, examiner: Examin
         try:
             flipped = examiner.flip_bit(out / newest.path, variant - turn)
         except UsageError:
-            pass  # no floating tensor, or a compressed one
+            pass  # no number in it, or none that lies open
         else:
-            return Damage(words=f"{flipped} in {newest.path} was flipped", file=newest)
+            verb = "flipped" if flipped.startswith("bit ") else "changed"
+            return Damage(words=f"{flipped} in {newest.path} was {verb}", file=newest)
     return _cut(out, newest, turn)
 
 

@@ -28,7 +28,7 @@ from chaos.states.places import Place
 from chaos.states.recording import Recording
 
 _VARIANTS: Final = 1000
-_LOOKED_THROUGH: Final = 256
+_LOOKED_THROUGH: Final = 48
 
 
 class Scene(Record, kw_only=True):

@@ -14,6 +14,7 @@ import msgspec
 from chaos.early_stop import may_stop
 from chaos.faults.answers import Answer
 from chaos.faults.injection import Injector
+from chaos.faults.unsynced import UnsyncedFiles
 from chaos.intercept.filter import build_filter
 from chaos.intercept.pending import Pending, Sinks
 from chaos.intercept.recorder import Recorder
@@ -32,6 +33,7 @@ from chaos.lives.starters import MODULES_FILE, Starter
 from chaos.lives.temporary import temporary_folder
 from chaos.lives.watch import Watch, tear_within
 from chaos.model import Evidence, FileState, LifeEnd, OperationKind
+from chaos.roles import FileNames
 from chaos.states.snapshot import Photographer
 
 ORPHAN_GRACE_S: Final = 5.0
@@ -130,7 +132,9 @@ class InterceptedLife:
         self._end: LifeEnd | None = None
         self._evidence: Evidence | None = None
         point = request.crash_point
+        names = FileNames(request.target, request.profile)
         self._errors = Injector(point) if point is not None and point.fault.is_error else None
+        self._unsynced = UnsyncedFiles(lambda path: names.name(path).role)
         self._orphans: tuple[str, ...] = ()
         self._grace_end_s: float | None = None
         self._poll = select.poll()
@@ -202,7 +206,10 @@ class InterceptedLife:
     def _go(self, pending: Pending) -> None:
         """Let an operation happen, unless a fault strikes at it; `pending` is checked to be waited for."""
         operation = pending.operation
+        known = len(self._watch.acknowledgements)
         is_point = self._watch.see(operation)
+        if self._errors is not None and len(self._watch.acknowledgements) > known:
+            self._unsynced.acknowledge()
         if is_point and self._errors is None:
             self._strike(pending)
             return
@@ -210,6 +217,8 @@ class InterceptedLife:
         if answer is not None:
             self._inject(pending, answer)
         elif self._session.commit(pending):
+            if self._errors is not None:
+                self._unsynced.take(operation)
             self._order.note(self._watch.last_address)
             if operation.kind is OperationKind.TICK:
                 self._step_digests.append(operation.text)
@@ -233,6 +242,7 @@ class InterceptedLife:
         assert self._errors is not None  # noqa: S101 - it gave the answer
         if answer.until is None:
             is_answered = self._session.refuse(pending, answer.errno)
+            self._unsynced.refuse(pending.operation)
         else:
             is_answered = self._session.shorten(pending, answer.until)
         self._order.is_given_up = True
@@ -274,6 +284,7 @@ class InterceptedLife:
             root_signal=0,
             processes_killed=0,
             errors_injected=errors.num_injected,
+            unsynced=self._unsynced.ignored,
         )
 
     def _outlive_root(self) -> None:

@@ -60,8 +60,10 @@ class Evidence(Record, kw_only=True):
     right before the kill. `executed_bytes` is what a torn write had carried out. `processes_killed` counts all
     processes of the life that were killed. `is_built`: nobody was killed; the crash state was built from the log of a
     life that ran on, which stands for a kill as far as its log explains the folder. Of an error: `errors_injected`
-    counts the answers that were given in place of carrying calls out. `damage` says in words what was done to a
-    checkpoint at rest, and `damaged` is that checkpoint as it was before; `loss` is what the loss of power left.
+    counts the answers that were given in place of carrying calls out, and `unsynced` are the published files (and
+    folders) whose fsync had failed, and that were not written anew, when a save was acknowledged. `damage` says in
+    words what was done to a checkpoint at rest, and `damaged` is that checkpoint as it was before; `loss` is what the
+    loss of power left.
     """
 
     crash_point: CrashPoint
@@ -73,6 +75,7 @@ class Evidence(Record, kw_only=True):
     executed_bytes: int = 0
     is_built: bool = False
     errors_injected: int = 0
+    unsynced: tuple[str, ...] = ()
     damage: str = ""
     damaged: FileState | None = None
     loss: Loss | None = None

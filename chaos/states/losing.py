@@ -13,7 +13,7 @@ from chaos.states.looking import Contents, content_of_node
 from chaos.states.places import Place, state_at
 from chaos.states.recording import Recording
 
-_LOOKED_THROUGH: Final = 256
+_LOOKED_THROUGH: Final = 48
 
 
 class LossesFound(Record, kw_only=True):

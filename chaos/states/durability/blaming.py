@@ -11,6 +11,7 @@ from chaos.states.durability.enumerating import Found
 from chaos.states.durability.history import History
 from chaos.states.tree import Node
 
+_TOLD = frozenset({NodeKind.FILE, NodeKind.SYMLINK})
 _STAYS = "a copy that stays until the new one is durable"
 
 
@@ -36,7 +37,7 @@ def _below(history: History, path: str) -> Iterator[tuple[str, Node]]:
         return
     found = [(path, node)] if node.kind is not NodeKind.FOLDER else list(history.tree.walk(node, f"{path}/"))
     for name, below in found:
-        if below.kind is NodeKind.FILE:
+        if below.kind in _TOLD:
             yield name, below
 
 
@@ -47,7 +48,7 @@ def _kept(history: History, path: str, node: Node) -> KeptFile:
         for name, view in history.views.items()
         if node.number in view.floors and not view.floors[node.number].is_settled
     )
-    content = node.extents.digest(history.tree.content)
+    content = _now(history, node)
     return KeptFile(path=path, node=node.number, content=content, not_synced=frozenset(open_by))
 
 
@@ -73,8 +74,12 @@ def _lacks(history: History, found: Found, file: KeptFile, name_of: Callable[[in
     holders = [path for path, node in found.paths.items() if node == file.node and path in known]
     if holders and _content(history, found, file.node) == file.content:
         return None
+    above = _folder_that_is_gone(history, found, file.path)
+    if above:
+        missing = f"fsync of the folder of {above}"
+        return NotDurable(path=file.path, missing=missing, published_by=name_of(_published(history, above)))
     now = history.tree.find(file.path)
-    if not holders and now is not None and now.number != file.node and now.kind is NodeKind.FILE:
+    if not holders and now is not None and now.number != file.node and now.kind in _TOLD:
         missing = _missing_of_new(history, found, file.path, now)
     else:
         missing = _missing_of_old(history, found, file, has_name=bool(holders), is_removed=now is None)
@@ -83,15 +88,27 @@ def _lacks(history: History, found: Found, file: KeptFile, name_of: Callable[[in
     return NotDurable(path=file.path, missing=missing, published_by=name_of(_published(history, file.path)))
 
 
+def _folder_that_is_gone(history: History, found: Found, path: str) -> str:
+    """Return the uppermost folder of a path that is not there in a state, though it should be (empty: none)."""
+    parts = path.split("/")[:-1]
+    folders = ("/".join(parts[:depth]) for depth in range(1, len(parts) + 1))
+    return next((above for above in folders if above not in found.paths and history.tree.find(above)), "")
+
+
 def _content(history: History, found: Found, node: int) -> bytes:
     """Return a digest of what a file holds in a state."""
-    return found.contents.get(node) or history.tree.node(node).extents.digest(history.tree.content)
+    return found.contents.get(node) or _now(history, history.tree.node(node))
+
+
+def _now(history: History, node: Node) -> bytes:
+    """Return a digest of what a file or link holds at the point that a history has come to."""
+    return node.text.encode() if node.kind is NodeKind.SYMLINK else node.extents.digest(history.tree.content)
 
 
 def _missing_of_old(history: History, found: Found, file: KeptFile, *, has_name: bool, is_removed: bool) -> str:
     """Say what is missing of a file that nothing has replaced."""
     is_unsynced = bool(file.not_synced & set(found.loss.profiles))
-    is_overwritten = history.tree.node(file.node).extents.digest(history.tree.content) != file.content
+    is_overwritten = _now(history, history.tree.node(file.node)) != file.content
     own = f"fsync of {history.written_as.get(file.node, file.path)}"
     if has_name:
         return own if is_unsynced and not is_overwritten else _STAYS
@@ -102,7 +119,7 @@ def _missing_of_old(history: History, found: Found, file: KeptFile, *, has_name:
 
 def _missing_of_new(history: History, found: Found, path: str, now: Node) -> str:
     """Say what is missing where a newer file had taken the name; nothing where that one is whole."""
-    is_whole = _content(history, found, now.number) == now.extents.digest(history.tree.content)
+    is_whole = _content(history, found, now.number) == _now(history, now)
     if found.paths.get(path) != now.number:
         return f"fsync of the folder of {path}"
     return "" if is_whole else f"fsync of {history.written_as.get(now.number, path)}"

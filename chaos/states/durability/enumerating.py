@@ -25,6 +25,7 @@ from chaos.states.recording import Recording
 
 _DRAWN_FROM = 256
 _GONE_THROUGH = 4096
+_TRIES_FOR_EACH = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +84,7 @@ def losses_at(history: History, limit: int | None) -> Losses:
     found: dict[str, Found] = {}
     is_cut = False
     for file_systems in _alike(history):
-        distinct = _Distinct(history, file_systems, is_bounded=limit is not None)
+        distinct = _Distinct(history, file_systems, tries=None if limit is None else limit * _TRIES_FOR_EACH)
         for item in itertools.islice(distinct, limit):
             known = found.get(item.digest)
             profiles = (*(known.loss.profiles if known is not None else ()), *file_systems)
@@ -128,15 +129,19 @@ def _with_profiles(loss: Loss, profiles: tuple[FileSystem, ...]) -> Loss:
 
 
 class _Distinct:
-    """The states by the rules that some file systems share, each once; `is_cut`: not all were gone through."""
+    """The states by the rules that some file systems share, each once; `is_cut`: not all were gone through.
 
-    def __init__(self, history: History, file_systems: tuple[FileSystem, ...], *, is_bounded: bool) -> None:
+    With a number of `tries` no more are looked at: many outcomes may be the same state, as where files are rewritten
+    with the bytes that they had.
+    """
+
+    def __init__(self, history: History, file_systems: tuple[FileSystem, ...], *, tries: int | None) -> None:
         """Begin before the first state."""
         self.is_cut = False
         self._history = history
         self._file_systems = file_systems
         self._view = view = history.views[file_systems[0]]
-        self._is_bounded = is_bounded
+        self._tries = tries
         self._seen: set[str] = set()
         self._waiting = (self._of_names(state) for state in view.names.states())
         self._begun: list[Iterator[Found]] = []
@@ -149,6 +154,11 @@ class _Distinct:
     def __next__(self) -> Found:
         """Return the next state that was not seen before."""
         while self._turns or self._begin_round():
+            if self._tries is not None:
+                if self._tries == 0:
+                    self.is_cut = True
+                    break
+                self._tries -= 1
             turn = self._turns.popleft()
             found = next(turn, None)
             if found is None:
@@ -192,9 +202,8 @@ class _Distinct:
         yield from _corners(files)
         if not files:
             return
-        if self._is_bounded and any(
-            outcome.count() > _GONE_THROUGH for several in files.values() for outcome in several
-        ):
+        outcomes = itertools.chain.from_iterable(files.values())
+        if self._tries is not None and not all(outcome.is_at_most(_GONE_THROUGH) for outcome in outcomes):
             self.is_cut = True
         else:
             yield from _product(files)

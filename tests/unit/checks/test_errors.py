@@ -78,10 +78,27 @@ def test_a_save_that_was_made_good_is_no_finding(records: Any) -> None:
     assert broken(records, outcome) == {}
 
 
-def test_content_that_the_reference_never_wrote_is_not_judged(records: Any) -> None:
-    """Where a whole checkpoint is of unknown content, nobody can tell which save it is."""
+def test_content_that_the_reference_never_wrote_is_no_save_of_it(records: Any) -> None:
+    """A target may save something lesser when the disk is full, and call it saved; a first life has no excuse."""
     state = (records.file("ck.pt", "unheard of"), records.final())
-    assert broken(records, records.ignoring(4, crash_state=state)) == {}
+    assert list(broken(records, records.ignoring(4, crash_state=state))) == [CheckName.FAILED_SAVE_IGNORED]
+
+
+def test_content_of_a_target_that_varies_is_not_judged(records: Any) -> None:
+    """Where two uninterrupted runs differ, nobody can tell which save an unknown content is."""
+    state = (records.file("ck.pt", "unheard of"), records.final())
+    reference = replace(records.reference(), deterministic=False)
+    outcomes = (records.control(), records.ignoring(4, crash_state=state))
+    check = ALL_CHECKS[CheckName.FAILED_SAVE_IGNORED]
+    assert check(reference, outcomes, records.target).violations == ()
+
+
+def test_an_acknowledged_file_whose_fsync_failed_is_a_finding(records: Any) -> None:
+    """All is there to be seen, but nothing proves that it is on the disk."""
+    outcome = records.errors(4, FaultKind.IO_ERROR)
+    evidence = replace(outcome.lives[0].evidence, unsynced=("ck.pt", "."))
+    detail = only(broken(records, records.altered(outcome, 0, evidence=evidence)), CheckName.FAILED_SAVE_IGNORED)
+    assert "fsync of ck.pt, its output folder had failed" in detail
 
 
 def test_nothing_left_is_told_by_the_rule_about_that(records: Any) -> None:

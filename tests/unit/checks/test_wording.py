@@ -13,10 +13,7 @@ from chaos.model import CheckName, FaultKind, FileSystem, Loss, NotDurable, Outc
 
 LACK = NotDurable(path="ck.pt", missing="fsync of ck.pt.tmp", published_by="rename #1 of ck.pt")
 LOSS = Loss(profiles=(FileSystem.EXT4, FileSystem.XFS), not_durable=(LACK, LACK))
-WHY = (
-    "ck.pt was put in place by `rename #1 of ck.pt`, but fsync of ck.pt.tmp is missing: it "
-    "can be so on ext4, xfs."
-)
+WHY = "ck.pt was put in place by `rename #1 of ck.pt`, but fsync of ck.pt.tmp is missing: it can be so on ext4, xfs."
 
 
 def after_power_loss(records: Any, state: tuple[Any, ...], **last: Any) -> Outcome:
