@@ -165,6 +165,7 @@ def _judge_kind(
         *doubts.about_reference(reference),
         *doubts.about_kills(mine, kills_requested, fault),
         *doubts.about_save_kills(reference, mine),
+        *doubts.about_flips(mine),
         *doubts.about_endings(mine, violations),
         *doubts.about_saves(reference, mine, target),
         *doubts.about_observation(reference, mine, target),

@@ -21,7 +21,7 @@ from chaos.checkpoints.compare import TensorSource
 from chaos.checkpoints.damage import DamagedError, UnjudgeableError
 from chaos.checkpoints.examine import Examination, examine
 from chaos.checkpoints.formats import Format
-from chaos.checkpoints.leaves import Leaf
+from chaos.checkpoints.leaves import Leaf, clean_name
 from chaos.checkpoints.members import format_of_member, members_of
 from chaos.checkpoints.numbers import STEP, Change, change_in_json, change_in_pickle
 from chaos.checkpoints.pickles import MAX_PICKLE_BYTES
@@ -66,7 +66,7 @@ def rot_bit(path: Path, variant: int) -> str:
         raise UsageError(f"no bit of {path} can be flipped: {found.reason}")
     with _told_as_usage(path):
         said = _rot_tensor(path, _tensors_to_rot(found), variant) or _rot_number(path, variant)
-        said = said or _rot_unknown(path, variant)
+        said = said or _rot_unknown(path, variant, is_unread=found.is_whole is None)
     if said is None:
         raise UsageError(f"no bit of {path} can be flipped: it holds no number")
     return said
@@ -131,11 +131,8 @@ def _rot_number(path: Path, variant: int) -> str | None:
 def _change_in(path: Path, kind: Format, variant: int) -> Change | None:
     """Return what to change in one file so that it still loads; raises OSError, DamagedError, UnjudgeableError."""
     with OpenFile(path) as window:
-        if kind is Format.TORCH:
-            part = _pickle_of_torch(window)
-        else:
-            part = window if window.size <= MAX_PICKLE_BYTES else None
-        if part is None:
+        part = _pickle_of_torch(window) if kind is Format.TORCH else window
+        if part is None or part.size > MAX_PICKLE_BYTES:
             return None
         data = part.read(0, part.size)
         change = change_in_json(data, variant) if kind is Format.JSON else change_in_pickle(data, variant)
@@ -148,23 +145,24 @@ def _pickle_of_torch(window: Window) -> Window | None:
         return None
     archive = Archive(window)
     entry = archive.by_name.get(f"{torch_prefix(archive)}data.pkl")
-    if entry is None or entry.method != STORED or entry.size_bytes > MAX_PICKLE_BYTES:
-        return None
-    return window.part(entry.data_at, entry.size_bytes)
+    return window.part(entry.data_at, entry.size_bytes) if entry is not None and entry.method == STORED else None
 
 
-def _rot_unknown(path: Path, variant: int) -> str | None:
-    """Flip a bit in the middle third of the largest file of which nothing is known; None where none has a byte."""
-    members = [each for each in members_of(path) if not each.is_distributed and not each.path.is_symlink()]
-    files = [each for each in members if each.path.is_file() and format_of_member(each) is Format.UNKNOWN]
-    member = max(files, key=lambda each: each.path.stat().st_size, default=None)
-    if member is None or not member.path.stat().st_size:
+def _rot_unknown(path: Path, variant: int, *, is_unread: bool) -> str | None:
+    """Flip a bit in the middle third of the largest file of which nothing is known; None where none has a byte.
+
+    `is_unread`: nothing is known of any of the files.
+    """
+    members = [each for each in members_of(path) if is_unread or format_of_member(each) is Format.UNKNOWN]
+    files = [file for each in members for file in each.files if file.is_file() and not file.is_symlink()]
+    largest = max(files, key=lambda file: file.stat().st_size, default=None)
+    if largest is None or not largest.stat().st_size:
         return None
-    size = member.path.stat().st_size
+    size = largest.stat().st_size
     at, bit = size // 3 + variant * STEP % max(size // 3, 1), variant % 8
-    with _kept_times(member.path) as descriptor:
+    with _kept_times(largest) as descriptor:
         _xor(descriptor, at, 1 << bit)
-    of = f" of {member.prefix}" if member.prefix else ""
+    of = "" if largest == path else f" of {clean_name(largest.relative_to(path).as_posix())}"
     return f"bit {bit} of byte {at:,}{of} (of an unknown format: it may be padding)"
 
 

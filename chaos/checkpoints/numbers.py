@@ -79,7 +79,7 @@ def _payload_change(data: bytes, opcode: str, at: int, variant: int) -> Change |
         match = _DECIMAL.match(data, at + 1)
         return None if match is None else _digit(data, *match.span(1), variant)
     if opcode == "BINFLOAT":
-        is_zero = not any(data[at + 2 : at + 9])
+        is_zero = data[at + 1] & 0x7F == 0 and not any(data[at + 2 : at + 9])
         bit = _HIGHEST_FLOAT_BIT if is_zero else _FLOAT_BITS[variant % len(_FLOAT_BITS)]
         return _bit(data, at + 8 - bit // 8, bit % 8, at)
     start, num_bytes = _BINARY_OPCODES[opcode]

@@ -74,6 +74,20 @@ def about_kills(outcomes: Iterable[Outcome], requested: int, fault: FaultKind | 
     return doubts + [doubt for outcome in faulted for doubt in _without_evidence(outcome)]
 
 
+def about_flips(outcomes: Iterable[Outcome]) -> list[str]:
+    """Doubt damage at rest of which nothing was a flip: a file that was cut is noticed by whoever looks at its end."""
+    strikes = landed_strikes([outcome for outcome in outcomes if outcome.trial.kind in _STRUCK])
+    found = [strike.life.evidence for strike in strikes if strike.life.evidence is not None]
+    damaged = [evidence for evidence in found if evidence.crash_point.fault is FaultKind.BIT_FLIP]
+    if not damaged or any(" was cut from " not in evidence.damage for evidence in damaged):
+        return []
+    names = sorted({evidence.damaged.path for evidence in damaged if evidence.damaged is not None})
+    return [
+        f"No bit could be flipped in {_listed(names) or 'any checkpoint'}: only cuts were tried, and a changed number "
+        "that is loaded unnoticed was not."
+    ]
+
+
 def _without_evidence(outcome: Outcome) -> list[str]:
     """Name the planned faults of one lineage for which nothing proves that they happened."""
     evidence = [life.evidence for life in outcome.lives if life.evidence is not None]

@@ -1,12 +1,13 @@
 """The proof that nothing was written unseen: what the log says of each file against what the folder shows.
 
-After every call that was carried out, the touched file's size and modification time are noted by device and inode. At
+After every call that was carried out, the touched file's size and modification time are noted by device and inode, and
+before one that brings files in from outside, theirs. At
 the end of a life every file in the folder must be as noted. What is not (a mapping, a helper outside of the process
 tree, another container) is named. Two writes by an outsider within one tick of the file system's clock that leave the
 size as it was would not be seen.
 """
 
-# ruff: noqa: PTH116, PTH118 - this walks the whole folder, and bytes paths come in
+# ruff: noqa: PTH112, PTH114, PTH116, PTH118 - this walks the whole folder, and bytes paths come in
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ class Ledger:
         self._root = root
         self._seen: dict[tuple[int, int], _Seen] = {}
         self._mapped: set[tuple[int, int]] = set()
-        for _, state in self._walk():
+        for _, state in self._walk(root):
             self.note(state)
 
     def note(self, state: os.stat_result) -> None:
@@ -51,6 +52,17 @@ class Ledger:
             self.note_new(state) if is_new else self.note(state)
         except OSError:
             return
+
+    def note_entering(self, path: bytes) -> None:
+        """Remember what is about to come into the folder from outside, a folder with all below it, as it is now.
+
+        To be called before the call: what is written from then on by somebody else is unseen. What was mapped stays so.
+        """
+        name = os.fsdecode(path)
+        self.note_path(path, is_new=False)
+        if os.path.isdir(name) and not os.path.islink(name):
+            for _, state in self._walk(name):
+                self.note(state)
 
     def loosen(self, state: os.stat_result) -> None:
         """Stop comparing the modification time of a file: the target may set it itself."""
@@ -73,7 +85,7 @@ class Ledger:
 
     def unexplained(self) -> tuple[str, ...]:
         """Return the files, relative to the folder, that the log does not explain."""
-        return tuple(sorted(path for path, state in self._walk() if not self._is_explained(state)))
+        return tuple(sorted(path for path, state in self._walk(self._root) if not self._is_explained(state)))
 
     def _is_explained(self, state: os.stat_result) -> bool:
         """Compare one file with what was noted; a socket, a FIFO or a device holds no bytes of the folder."""
@@ -87,13 +99,14 @@ class Ledger:
             return True
         return seen.size_bytes in (-1, state.st_size) and seen.modified_ns in (-1, state.st_mtime_ns)
 
-    def _walk(self) -> Iterator[tuple[str, os.stat_result]]:
-        """Yield every entry below the folder with its state, not following links."""
-        for folder, folders, files in os.walk(self._root):
+    @staticmethod
+    def _walk(root: Path | str) -> Iterator[tuple[str, os.stat_result]]:
+        """Yield every entry below a folder with its state, not following links."""
+        for folder, folders, files in os.walk(root):
             for name in (*folders, *files):
                 path = os.path.join(folder, name)
                 try:
                     state = os.stat(path, follow_symlinks=False)
                 except OSError:
                     continue
-                yield os.path.relpath(path, self._root), state
+                yield os.path.relpath(path, root), state

@@ -8,7 +8,7 @@ import errno
 import os
 from typing import Final
 
-from chaos.intercept.decode import Effect
+from chaos.intercept.decode import Effect, follows_links
 from chaos.intercept.execute import Executor
 from chaos.intercept.ledger import Ledger
 from chaos.intercept.memory import Descriptors
@@ -21,6 +21,7 @@ from chaos.model import OperationKind
 _OUTPUT_LIMIT_BYTES: Final = 64 << 20
 _MAKERS: Final = ("mkdir", "symlink", "mknod")
 _CHANGERS: Final = ("truncate", "link")
+_RENAME_EXCHANGE: Final = 2
 
 
 class Performer:
@@ -155,11 +156,14 @@ class Performer:
         return self._listener.let_run(pending.notification)
 
     def _change_names(self, pending: Pending) -> int:
-        """Make, move or remove a name."""
+        """Make, move or remove a name; what comes in from outside is explained as it was right before."""
+        for entering in _entering(pending):
+            self._ledger.note_entering(entering)
         result = self._executor.change_names(pending.thread, pending.call)
         touched = pending.call.new_path or pending.call.path
         name = pending.call.name
-        if result >= 0 and touched is not None and name in (*_MAKERS, *_CHANGERS):
+        is_old = name == "link" and pending.path is None
+        if result >= 0 and touched is not None and name in (*_MAKERS, *_CHANGERS) and not is_old:
             self._ledger.note_path(touched, is_new=name in _MAKERS)
         return result
 
@@ -191,3 +195,17 @@ class Performer:
         elif pending.call.path is not None:
             self._ledger.loosen_path(pending.call.path)
         return self._listener.let_run(pending.notification)
+
+
+def _entering(pending: Pending) -> list[bytes]:
+    """Return what a rename or a link is about to bring into the folder from outside of it."""
+    call = pending.call
+    if call.name not in ("rename", "link") or call.path is None or call.new_path is None:
+        return []
+    entering = []
+    if pending.path is None and pending.new_path is not None:
+        # Where a link follows symbolic links, what they lead to gets the name.
+        entering.append(os.path.realpath(call.path) if follows_links(call) else call.path)
+    if call.flags & _RENAME_EXCHANGE and call.name == "rename" and pending.new_path is None:
+        entering.append(call.new_path)
+    return entering

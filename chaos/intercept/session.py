@@ -172,6 +172,10 @@ class Session:
             return self._sink_operation(thread, call, sink)
         if not stat.S_ISREG(state.st_mode) and not stat.S_ISDIR(state.st_mode):
             return None
+        if call.effect is Effect.SHARED_MAPPING:
+            if _open_flags(fd) & os.O_ACCMODE == os.O_RDWR:
+                self._ledger.map(state)  # one that is outside may come in later, still mapped
+            return None
         name = self._places.of_descriptor(fd)
         path = self._places.inside(name)
         if path is None:
@@ -179,10 +183,6 @@ class Session:
                 self._places.list_outside(name)
             if self._recorder is not None and call.effect in {Effect.DATA, Effect.SYNC}:
                 self._recorder.note_outside(state, is_sync=call.effect is Effect.SYNC)
-            return None
-        if call.effect is Effect.SHARED_MAPPING:
-            if _open_flags(fd) & os.O_ACCMODE == os.O_RDWR:
-                self._ledger.map(state)
             return None
         offset = _write_offset(call, fd, state)
         return self._operation(
