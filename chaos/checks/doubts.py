@@ -82,10 +82,11 @@ def about_flips(outcomes: Iterable[Outcome]) -> list[str]:
     if not damaged or any(" was cut from " not in evidence.damage for evidence in damaged):
         return []
     names = sorted({evidence.damaged.path for evidence in damaged if evidence.damaged is not None})
-    return [
-        f"No bit could be flipped in {_listed(names) or 'any checkpoint'}: only cuts were tried, and a changed number "
-        "that is loaded unnoticed was not."
-    ]
+    doubt = (
+        f"No bit could be flipped in {_listed(names) or 'any checkpoint'}: only cuts were tried, and nothing shows "
+        "whether a changed number would be noticed."
+    )
+    return [doubt]
 
 
 def _without_evidence(outcome: Outcome) -> list[str]:

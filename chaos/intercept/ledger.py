@@ -1,10 +1,9 @@
 """The proof that nothing was written unseen: what the log says of each file against what the folder shows.
 
 After every call that was carried out, the touched file's size and modification time are noted by device and inode, and
-before one that brings files in from outside, theirs. At
-the end of a life every file in the folder must be as noted. What is not (a mapping, a helper outside of the process
-tree, another container) is named. Two writes by an outsider within one tick of the file system's clock that leave the
-size as it was would not be seen.
+before one that brings files in from outside, theirs. At the end of a life every file in the folder must be as noted.
+What is not (a mapping, a helper outside of the process tree, another container) is named. Two writes by an outsider
+within one tick of the file system's clock that leave the size as it was would not be seen.
 """
 
 # ruff: noqa: PTH112, PTH114, PTH116, PTH118 - this walks the whole folder, and bytes paths come in
@@ -56,12 +55,16 @@ class Ledger:
     def note_entering(self, path: bytes) -> None:
         """Remember what is about to come into the folder from outside, a folder with all below it, as it is now.
 
-        To be called before the call: what is written from then on by somebody else is unseen. What was mapped stays so.
+        To be called before the call: what is written from then on by somebody else is unseen. What was mapped stays so,
+        and a file with another name, which may lie in the folder already, is only taken in where it is not known.
         """
         name = os.fsdecode(path)
-        self.note_path(path, is_new=False)
+        entering = [os.lstat(name)] if os.path.lexists(name) else []
         if os.path.isdir(name) and not os.path.islink(name):
-            for _, state in self._walk(name):
+            entering += [state for _, state in self._walk(name)]
+        for state in entering:
+            is_shared = stat.S_ISREG(state.st_mode) and state.st_nlink > 1
+            if not is_shared or (state.st_dev, state.st_ino) not in self._seen:
                 self.note(state)
 
     def loosen(self, state: os.stat_result) -> None:

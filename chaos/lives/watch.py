@@ -49,7 +49,7 @@ class Watch:
         address = located.address
         if address is None and self._unwatched is not None:
             address = self._unwatched.address(operation, self.locator)
-        is_struck = address is not None and self._point is not None and address == self._point.address
+        is_struck = _is_at(self._point, address)
         if self._learner is not None:
             self.acknowledgements.extend(self._learner.look(operation, located.role))
         elif located.acknowledges is not None and not (is_struck and located.acknowledges.is_printed):
@@ -104,6 +104,11 @@ class _Learner:
     def _photograph(self, operation: Operation) -> tuple[Acknowledgement, ...]:
         """Look at the checkpoints now."""
         return (Acknowledgement(save=operation.index, step=None, is_printed=False, files=self._checkpoints()),)
+
+
+def _is_at(point: CrashPoint | None, address: Address | None) -> bool:
+    """Tell whether an operation is the crash point."""
+    return point is not None and address is not None and address == point.address
 
 
 def tear_within(point: CrashPoint, operation: Operation) -> int | None:

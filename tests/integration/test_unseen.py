@@ -25,6 +25,19 @@ def test_what_cannot_write_unseen_is_not_named(lives: Callable[..., Any], how: s
     assert (record.exit_status, record.unseen_writers, record.outside_writes) == (0, (), ())
 
 
+@pytest.mark.parametrize("how", ["moved_in", "folder_moved_in", "linked_in", "moved_in_again", "swapped_in"])
+def test_what_is_moved_in_is_not_named(lives: Callable[..., Any], how: str) -> None:
+    """What was written outside of the folder and then renamed or linked into it, with all below it, is explained."""
+    record = lives("unseen.py", how).run().record
+    assert (record.exit_status, record.unseen_writers) == (0, ())
+
+
+def test_a_mapping_that_was_made_before_the_move_is_named(lives: Callable[..., Any]) -> None:
+    """A file that comes in while it is mapped can still be written without any call."""
+    record = lives("unseen.py", "moved_in_mapped").run().record
+    assert (record.exit_status, record.unseen_writers) == (0, ("moved",))
+
+
 def test_an_open_through_a_link_from_outside_is_on_the_clock(lives: Callable[..., Any]) -> None:
     """Emptying a file through a symbolic link elsewhere is logged under the file's own name."""
     log = lives("unseen.py", "link_from_outside").run().log
@@ -34,19 +47,23 @@ def test_an_open_through_a_link_from_outside_is_on_the_clock(lives: Callable[...
     ]
 
 
-@pytest.mark.parametrize("change", ["append", "rewrite", "new"])
+@pytest.mark.parametrize("change", ["append", "rewrite", "new", "moved", "linked_twice"])
 def test_another_process_is_named(lives: Callable[..., Any], eventually: Callable[..., bool], change: str) -> None:
-    """Somebody outside of the life changes, rewrites or adds a file meanwhile: that file is named."""
-    runner = lives("unseen.py", "waits")
+    """Somebody outside of the life changes, rewrites or adds a file meanwhile: that file is named.
+
+    So is one that was moved in before, and one that comes in once more under another name after the change.
+    """
+    runner = lives("unseen.py", {"moved": "moved_in_waits", "linked_twice": "linked_twice"}.get(change, "waits"))
     out: Path = runner.new_out()
+    names = {"new": ("extra",), "moved": ("moved",), "linked_twice": ("again", "moved")}.get(change, ("state",))
 
     def meddle() -> None:
         assert eventually((out / "go").exists)
         if change == "new":
             (out / "extra").write_bytes(b"new")
         else:
-            with (out / "state").open("r+b") as file:
-                file.seek(0, 2 if change == "append" else 0)
+            with (out / names[-1]).open("r+b") as file:
+                file.seek(0, 0 if change == "rewrite" else 2)
                 file.write(b"z")
         (out / "go").write_bytes(b"go")
 
@@ -55,7 +72,7 @@ def test_another_process_is_named(lives: Callable[..., Any], eventually: Callabl
     record = runner.run(out).record
     other.join()
     assert record.exit_status == 0
-    assert record.unseen_writers == (("extra",) if change == "new" else ("state",))
+    assert record.unseen_writers == names
 
 
 def test_shared_memory_is_swept(lives: Callable[..., Any]) -> None:

@@ -1,11 +1,28 @@
 """Change files in ways that no call shows, and in ways that only look like it: `python unseen.py OUT HOW`."""
 
 
-# ruff: noqa: PTH102, PTH104, PTH108, PTH118, PTH123, PTH211, S108 - written as a user writes
+# ruff: noqa: PTH102, PTH103, PTH104, PTH108, PTH118, PTH123, PTH211, S108 - written as a user writes
 
+import ctypes
 import mmap
 import os
 import sys
+
+
+def wait() -> None:
+    """Wait until somebody outside has had a turn."""
+    os.mkfifo(os.path.join(out, "go"))
+    with open(os.path.join(out, "go"), "rb") as signal:
+        signal.read()
+
+
+def stage(name: str) -> str:
+    """Write a file outside of the folder, and return its path."""
+    made = os.path.join(os.environ["TMPDIR"], name)
+    with open(made, "wb") as staged:
+        staged.write(b"h" * 5000)
+    return made
+
 
 out, how = sys.argv[1], sys.argv[2]
 path = os.path.join(out, "state")
@@ -25,9 +42,36 @@ elif how == "mapped_privately":
     with open(path, "r+b") as file, mmap.mmap(file.fileno(), 0, flags=mmap.MAP_PRIVATE) as view:
         view[100:200] = b"b" * 100
 elif how == "waits":
-    os.mkfifo(os.path.join(out, "go"))
-    with open(os.path.join(out, "go"), "rb") as signal:
-        signal.read()
+    wait()
+elif how == "moved_in":
+    os.rename(stage("stage"), os.path.join(out, "moved"))
+elif how == "moved_in_waits":
+    os.rename(stage("stage"), os.path.join(out, "moved"))
+    wait()
+elif how == "moved_in_again":
+    os.rename(path, os.path.join(os.environ["TMPDIR"], "stage"))
+    os.rename(stage("stage"), path)
+elif how == "moved_in_mapped":
+    with open(stage("stage"), "r+b") as file, mmap.mmap(file.fileno(), 0) as view:
+        view[0] = 98
+        os.rename(file.name, os.path.join(out, "moved"))
+        view[1] = 98
+elif how == "folder_moved_in":
+    folder = os.path.join(os.environ["TMPDIR"], "folder")
+    os.makedirs(os.path.join(folder, "below"))
+    stage("folder/one")
+    stage("folder/below/two")
+    os.rename(folder, os.path.join(out, "folder"))
+elif how == "linked_in":
+    os.link(stage("stage"), os.path.join(out, "linked"))
+elif how == "linked_twice":
+    os.link(stage("stage"), os.path.join(out, "moved"))
+    wait()
+    os.link(os.path.join(os.environ["TMPDIR"], "stage"), os.path.join(out, "again"))
+elif how == "swapped_in":
+    other = stage("stage").encode()
+    rename_exchange = 2
+    assert ctypes.CDLL(None).renameat2(-100, path.encode(), -100, other, rename_exchange) == 0
 elif how == "times":
     os.utime(path, (1, 2))
     with open(path, "r+b") as file:

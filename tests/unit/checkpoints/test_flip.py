@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
+import pickle
+import pickletools
 import zipfile
 from pathlib import Path
 
@@ -119,3 +122,172 @@ def test_elements_of_a_strided_tensor_are_found(tmp_path: Path) -> None:
         loaded = torch.load(path, weights_only=True)["w"]
         [place] = torch.nonzero((loaded != state["w"]).flatten()).flatten().tolist()
         assert place == element
+
+
+def _changed(before: bytes, path: Path) -> int:
+    """Return the one place in which a file differs from what it was; its length must be the same."""
+    [place] = [at for at, (old, new) in enumerate(zip(before, path.read_bytes(), strict=True)) if old != new]
+    return place
+
+
+JSON = {"step": 100, "name": "run 7", "loss": 0.25, "w": [k / 7 for k in range(20)], "e": 1.5e300, "zero": 0, "-": -30}
+
+
+@pytest.mark.parametrize("num_lines", [1, 2])
+def test_a_digit_in_json_becomes_another(num_lines: int, tmp_path: Path) -> None:
+    """One number is another and everything else as it was, for each of many variants; the file always parses."""
+    path = tmp_path / "a.json"
+    text = "\n".join([json.dumps(JSON)] * num_lines)
+    said = set()
+    for variant in range(200):
+        path.write_text(text)
+        status = path.stat()
+        words = rot_bit(path, variant)
+        place = _changed(text.encode(), path)
+        assert f"byte {place:,} (now {path.read_bytes()[place : place + 1].decode()})" in words
+        assert path.stat().st_mtime_ns == status.st_mtime_ns
+        lines = path.read_text().splitlines()
+        values = [json.loads(line) for line in lines]
+        assert sum(value != JSON for value in values) == 1
+        assert all(value["name"] == "run 7" and value.keys() == JSON.keys() for value in values)
+        said.add(words)
+    assert len(said) > 100
+
+
+NUMBERS = {
+    "step": 300,
+    "small": 7,
+    "wide": 1 << 20,
+    "long": 1 << 70,
+    "minus": -5,
+    "loss": 0.25,
+    "none": 0.0,
+    "on": True,
+}
+
+
+@pytest.mark.parametrize("protocol", range(6))
+def test_a_number_in_a_pickle_becomes_another(protocol: int, tmp_path: Path) -> None:
+    """Whatever the protocol, the pickle loads and one number in it is another; each number's turn comes."""
+    path = tmp_path / "a.pkl"
+    data = pickle.dumps(NUMBERS, protocol)
+    differing = set()
+    for variant in range(60):
+        path.write_bytes(data)
+        words = rot_bit(path, variant)
+        assert f"byte {_changed(data, path):,}" in words
+        loaded = pickle.loads(path.read_bytes())  # noqa: S301 - written right here
+        assert loaded.keys() == NUMBERS.keys()
+        [key] = [key for key, value in NUMBERS.items() if loaded[key] != value]
+        differing.add(key)
+    assert differing == NUMBERS.keys() - {"on"}
+
+
+def test_numbers_of_several_pickles_are_found(tmp_path: Path) -> None:
+    """Pickles behind each other are all looked through."""
+    path = tmp_path / "a.pkl"
+    data = pickle.dumps({"a": 1.5}) + pickle.dumps({"b": 2.5})
+    places = set()
+    for variant in range(4):
+        path.write_bytes(data)
+        rot_bit(path, variant)
+        places.add(_changed(data, path) < len(data) // 2)
+    assert places == {True, False}
+
+
+def test_an_array_in_a_pickle_is_flipped_where_it_lies(tmp_path: Path) -> None:
+    """The elements of an array are changed before any number of the structure around it."""
+    array = np.linspace(1.0, 2.0, 50)
+    path = tmp_path / "a.pkl"
+    for variant in range(10):
+        path.write_bytes(pickle.dumps({"step": 5, "w": array}))
+        assert "of w" in rot_bit(path, variant)
+        loaded = pickle.loads(path.read_bytes())  # noqa: S301 - written right here
+        assert loaded["step"] == 5
+        assert (loaded["w"] != array).sum() == 1
+
+
+def test_shapes_in_a_pickle_are_left_alone(tmp_path: Path) -> None:
+    """Of an array whose bytes do not lie open, only numbers are changed with which the file still loads."""
+    data = pickle.dumps({"w": np.ones(3), "steps": [1000, 2000]}, protocol=2)
+    path = tmp_path / "a.pkl"
+    assert any(code.name == "REDUCE" for code, _, _ in pickletools.genops(data))
+    for variant in range(20):
+        path.write_bytes(data)
+        rot_bit(path, variant)
+        assert examine(path).is_whole
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int64", ">i4", "bool", ">f8", "<f4", "complex64", ">c16", "<U3"])
+def test_arrays_of_any_kind_are_flipped(dtype: str, tmp_path: Path) -> None:
+    """Whole numbers, bools, complex and big-endian numbers, texts: one element is another; bools stay bools."""
+    array = (np.arange(40) % 2).astype(dtype)
+    path = tmp_path / "a.npy"
+    for variant in range(12):
+        np.save(path, array)
+        before = path.read_bytes()
+        rot_bit(path, variant)
+        _changed(before, path)
+        loaded = np.load(path)
+        assert (loaded != array).sum() == 1
+        if array.dtype.kind in "fc":
+            assert not abs(loaded - array).max() < 0.2
+        assert loaded.dtype.kind != "b" or set(loaded.view(np.uint8)) <= {0, 1}
+
+
+@pytest.mark.parametrize("name", ["a.pt", "a.safetensors", "a.npz"])
+def test_whole_numbers_are_flipped_where_nothing_floats(name: str, tmp_path: Path) -> None:
+    """Tensors of whole numbers are the next best; a bit of the value changes, not of the header."""
+    path = tmp_path / name
+    tensor = torch.arange(30)
+    if name == "a.pt":
+        torch.save({"n": tensor}, path)
+    elif name == "a.npz":
+        np.savez(path, n=tensor.numpy())
+    else:
+        save_file({"n": tensor}, path)
+    assert " of n" in rot_bit(path, 5)
+    if name == "a.safetensors":
+        assert (load_file(path)["n"] != tensor).sum() == 1
+    else:
+        assert examine(path).is_whole is False  # its checksum tells
+
+
+def test_a_torch_file_without_tensors_is_changed_in_its_pickle(tmp_path: Path) -> None:
+    """A number of its structure becomes another; the archive's checksum tells."""
+    path = tmp_path / "a.pt"
+    torch.save({"step": 1000, "lr": 0.5}, path)
+    before = path.read_bytes()
+    rot_bit(path, 1)
+    with zipfile.ZipFile(io.BytesIO(before)) as archive:
+        [info] = [info for info in archive.infolist() if info.filename.endswith("data.pkl")]
+    assert info.header_offset < _changed(before, path) < info.header_offset + 200 + info.file_size
+    assert examine(path).is_whole is False
+
+
+def test_compressed_arrays_are_flipped_as_they_lie(tmp_path: Path) -> None:
+    """A bit of the compressed bytes is flipped, and the words say so."""
+    path = tmp_path / "a.npz"
+    np.savez_compressed(path, w=np.ones(300))
+    assert "compressed record w.npy" in rot_bit(path, 3)
+    assert examine(path).is_whole is False
+
+
+def test_of_an_unknown_format_the_middle_is_flipped(tmp_path: Path) -> None:
+    """A bit of the middle third, with the warning that it may be padding."""
+    path = tmp_path / "a.state"
+    data = bytes(range(1, 251)) * 3
+    for variant in range(30):
+        path.write_bytes(data)
+        assert "may be padding" in rot_bit(path, variant)
+        assert len(data) // 3 <= _changed(data, path) < 2 * len(data) // 3 + 1
+
+
+def test_what_holds_no_number_cannot_rot(tmp_path: Path) -> None:
+    """Texts, and files that are damaged or not there."""
+    (tmp_path / "a.json").write_text(json.dumps({"name": "run 7"}))
+    (tmp_path / "b.pkl").write_bytes(pickle.dumps(["text", True, None]))
+    (tmp_path / "c.json").write_text("{")
+    for name in ("a.json", "b.pkl", "c.json", "missing.json"):
+        with pytest.raises(UsageError, match="no bit"):
+            rot_bit(tmp_path / name, 1)
