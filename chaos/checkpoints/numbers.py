@@ -81,17 +81,15 @@ def _payload_change(data: bytes, opcode: str, at: int, variant: int) -> Change |
     if opcode == "BINFLOAT":
         is_zero = data[at + 1] & 0x7F == 0 and not any(data[at + 2 : at + 9])
         bit = _HIGHEST_FLOAT_BIT if is_zero else _FLOAT_BITS[variant % len(_FLOAT_BITS)]
-        return _bit(data, at + 8 - bit // 8, bit % 8, at)
+        return _bit(data, at + 8 - bit // 8, bit % 8)
     start, num_bytes = _BINARY_OPCODES[opcode]
     bit = variant % (num_bytes * 8)
-    return _bit(data, at + start + bit // 8, bit % 8, at)
+    return _bit(data, at + start + bit // 8, bit % 8)
 
 
-def _bit(data: bytes, at: int, bit: int, number_at: int) -> Change:
-    """Return the change of one bit of the byte at `at`, of the number at `number_at`."""
-    return Change(
-        at, data[at] ^ (1 << bit), f"bit {bit} of byte {at:,}, of the number that is pickled at {number_at:,}"
-    )
+def _bit(data: bytes, at: int, bit: int) -> Change:
+    """Return the change of one bit of the byte at `at`, which is part of a number."""
+    return Change(at, data[at] ^ (1 << bit), f"bit {bit} of byte {at:,} (of a pickled number)")
 
 
 def _digit(data: bytes, start: int, stop: int, variant: int) -> Change:

@@ -26,7 +26,8 @@ class Case(NamedTuple):
 
 
 CASES = (
-    Case("durable", ",".join(FaultKind), kills=5),
+    Case("durable", ",".join(kind for kind in FaultKind if kind is not FaultKind.BIT_FLIP), kills=5),
+    Case("durable", "bit_flip", found=("corruption_accepted",)),
     Case(
         "atomic",
         "power_loss",
@@ -42,6 +43,10 @@ CASES = (
     Case("counts", "short_write", ("looks",)),
     Case("rots", "bit_flip", ("bare",), "{out}/*.safetensors", found=("corruption_accepted",)),
     Case("rots", "bit_flip", ("sum",), "{out}/*.safetensors"),
+    Case("rots", "bit_flip", ("bare", "json"), "{out}/ckpt*.json", found=("corruption_accepted",)),
+    Case("rots", "bit_flip", ("sum", "json"), "{out}/ckpt*.json"),
+    Case("rots", "bit_flip", ("bare", "pickle"), "{out}/*.pickle", found=("corruption_accepted",)),
+    Case("rots", "bit_flip", ("sum", "pickle"), "{out}/*.pickle"),
 )
 
 

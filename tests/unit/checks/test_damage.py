@@ -125,3 +125,14 @@ def test_damage_that_found_nothing_is_no_doubt_and_no_evidence(records: Any) -> 
     assert doubts.about_kills((bare,), 1) == ["Only 0 of the 1 faults (bit_flip) asked for have landed."]
     result = ALL_CHECKS[CheckName.CORRUPTION_ACCEPTED](records.reference(), (bare,), records.target)
     assert result.status is CheckStatus.NOT_RUN
+
+
+def test_damage_of_which_nothing_was_a_flip_is_doubted(records: Any) -> None:
+    """Where files were only cut, whether changed numbers are noticed was not tried; one flip is enough to say so."""
+    flipped = records.rotten(4)
+    proof = flipped.lives[0].evidence
+    cut = records.altered(flipped, 0, evidence=replace(proof, damage="ck.pt was cut from 1,000 to 500 bytes"))
+    [doubt] = doubts.about_flips([cut, cut])
+    assert "No bit could be flipped in ck.pt: only cuts were tried" in doubt
+    assert doubts.about_flips([cut, flipped]) == []
+    assert doubts.about_flips([records.control()]) == []
