@@ -19,7 +19,7 @@ from chaos.stage import Stage, last_line
 
 _SAVE: Final = 3
 _TRIES: Final = 3
-_NOTHING_WRITTEN: Final = 1  # the second state of the model: all names there, and none of the bytes
+_NOTHING_WRITTEN: Final = 1  # the first harmful state of the model: all names there, and none of the bytes
 _IMAGE_BYTES: Final = 256 << 20
 
 

@@ -14,6 +14,7 @@ from chaos.states.places import Place, state_at
 from chaos.states.recording import Recording
 
 _LOOKED_THROUGH: Final = 48
+_ONE_IN_IS_ANY: Final = 4
 
 
 class LossesFound(Record, kw_only=True):
@@ -53,10 +54,16 @@ def lose_at(
     index: int,
     variant: int,
 ) -> Loss:
-    """Return one state at one point: number `variant`, modulo how many of the first ones there are."""
+    """Return one state at one point, chosen by `variant` from the first ones that there are.
+
+    Three of four variants are among those that lack something of the last acknowledged save, if there are any.
+    """
     walk = _Walk(recording, places, enumeration, acknowledgements, before)
-    found = walk.at(index, _LOOKED_THROUGH).found
-    return walk.blamed(found[variant % len(found)])
+    losses = [walk.blamed(found) for found in walk.at(index, _LOOKED_THROUGH).found]
+    harmful = [loss for loss in losses if loss.not_durable]
+    turn, kind = divmod(variant, _ONE_IN_IS_ANY)
+    chosen = harmful if harmful and kind else losses
+    return chosen[turn % len(chosen)]
 
 
 def loss_seen(
