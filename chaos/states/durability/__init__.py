@@ -8,7 +8,7 @@ state a model of the folder; `blaming` tells what a lost checkpoint lacked. Noth
 """
 
 from chaos.states.durability.admitting import admits
-from chaos.states.durability.enumerating import draw_loss, enumerate_losses, size_of_set
+from chaos.states.durability.enumerating import enumerate_losses, size_of_set
 from chaos.states.durability.surviving import tree_after
 
-__all__ = ["admits", "draw_loss", "enumerate_losses", "size_of_set", "tree_after"]
+__all__ = ["admits", "enumerate_losses", "size_of_set", "tree_after"]

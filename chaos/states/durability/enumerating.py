@@ -23,7 +23,6 @@ from chaos.states.durability.rules import Rules
 from chaos.states.durability.written import Choice
 from chaos.states.recording import Recording
 
-_DRAWN_FROM = 256
 _GONE_THROUGH = 4096
 _TRIES_FOR_EACH = 8
 
@@ -61,12 +60,6 @@ def enumerate_losses(
     history.advance(index)
     for found in losses_at(history, limit).found:
         yield found.loss
-
-
-def draw_loss(recording: Recording, index: int, file_system: FileSystem, variant: int) -> Loss:
-    """Return one of the first states at a point, number `variant` modulo how many there are."""
-    found = list(enumerate_losses(recording, index, (file_system,), _DRAWN_FROM))
-    return found[variant % len(found)]
 
 
 def size_of_set(recording: Recording, index: int, file_system: FileSystem) -> int:
