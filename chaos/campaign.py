@@ -20,11 +20,12 @@ import msgspec
 from chaos.agreement import chosen_for_repetition, first_disagreement
 from chaos.bounds import Bounds
 from chaos.checkpoints.process import Examiner
-from chaos.checkpoints.weights_only import refused_by_weights_only, torch_files
 from chaos.checks.lineage import is_clean, is_interrupted
+from chaos.early_stop import CAN_BE_TWINS, Twins, are_steps_comparable, with_end_of_twin
 from chaos.errors import HarnessError, InconclusiveError
 from chaos.executors.pool import LocalPool
 from chaos.faults.planning import draw_each_kind, missing_faults, redraw_each_kind
+from chaos.fingerprints import next_fingerprints
 from chaos.journal import (
     CampaignEnded,
     CampaignStarted,
@@ -45,14 +46,14 @@ from chaos.model import (
     Outcome,
     PlannablePoint,
     Reference,
-    TargetProfile,
     Trial,
     TrialKind,
     TrialSpec,
 )
 from chaos.planners.canary import canary_points
-from chaos.references import FIRST_REFERENCE, SECOND_REFERENCE, build_reference
+from chaos.references import FIRST_REFERENCE, SECOND_REFERENCE, build_reference, unsafe_checkpoints
 from chaos.settings import LivesKind
+from chaos.specifying import specify, specify_reference
 
 FIRST_FAULTED: Final = 6
 _CONTROL: Final = 3
@@ -60,10 +61,6 @@ _CANARY: Final = 4
 _NO_SAVE: Final = 5
 _REDRAWS: Final = 8
 _DISCARDS: Final = 3
-_TORCH_DEADLINE_S: Final = 300.0
-_LEAST_DEADLINE_S: Final = 60.0
-_DEADLINE_FACTOR: Final = 10.0
-_PICKLED: Final = frozenset({"torch", "pickle", "folder"})
 
 
 class Campaign:
@@ -82,12 +79,14 @@ class Campaign:
         self._observe = observe
         self._events = list(events)
         self._finished = {e.outcome.trial.number: e.outcome for e in events if isinstance(e, TrialFinished)}
+        self._twins = Twins(self._finished.values())
         self._started = next(event for event in events if isinstance(event, CampaignStarted))
         self._causes: list[str] = []
         first = self.trial_folder(FIRST_REFERENCE)
         self._bounds = Bounds(folder, needed_by=first, jobs=self._started.jobs)
         self._keeps_all = False
         self._is_warm = False
+        self._repeated: frozenset[int] = frozenset()
 
     def limit(self, *, budget_s: float | None, max_bytes: int | None, keep: bool) -> None:
         """Bound the campaign in time (from its start) and in bytes written below the run's folder."""
@@ -115,6 +114,8 @@ class Campaign:
         self._execute(pool, (*self._repetitions(schedule), *schedule), recorded.reference)
         self._require_agreement(recorded.reference)
         self._replace_missing(pool, recorded)
+        if self._started.has_fingerprints:
+            self._fingerprint(pool, recorded.reference)
 
     def learn(self) -> ReferenceRecorded:
         """Run the references only, and return what they taught."""
@@ -139,13 +140,14 @@ class Campaign:
         trials = [self._trial(FIRST_REFERENCE, TrialKind.REFERENCE), self._trial(SECOND_REFERENCE, TrialKind.REFERENCE)]
         for trial in trials:
             _forget(self.trial_folder(trial.number))
-        specs = [(self._reference_spec(trial), self.trial_folder(trial.number)) for trial in trials]
+        specs = [(specify_reference(self._started, trial), self.trial_folder(trial.number)) for trial in trials]
         outcomes = sorted(pool.run(specs), key=lambda outcome: outcome.trial.number)
         with Examiner() as examiner:
             reference, logs = build_reference(
                 self._started.scenario.target, tuple(outcomes), self.trial_folder, examiner
             )
-        reference = msgspec.structs.replace(reference, unsafe=self._unsafe_checkpoints(reference))
+        unsafe = unsafe_checkpoints(reference, self.trial_folder(FIRST_REFERENCE) / "out")
+        reference = msgspec.structs.replace(reference, unsafe=unsafe)
         points = plannable_points(self._started.scenario.target, reference.profile, *logs)
         uses_cuda = warm_plan(self._modules_file()).uses_cuda
         event = ReferenceRecorded(reference=reference, points=points, uses_cuda=uses_cuda)
@@ -169,7 +171,7 @@ class Campaign:
 
     def _companions(self, recorded: ReferenceRecorded) -> tuple[Trial, ...]:
         """Return the trials that every campaign has: the canary, the control, and the run that does not save."""
-        planned = self._planned(is_faulted=False)
+        planned = self._planned(TrialKind.CANARY, TrialKind.CONTROL, TrialKind.NO_SAVE)
         if planned:
             return planned
         trials = [self._trial(_CANARY, TrialKind.CANARY, canary_points(recorded.reference.profile, recorded.points))]
@@ -181,7 +183,7 @@ class Campaign:
 
     def _schedule(self, recorded: ReferenceRecorded) -> tuple[Trial, ...]:
         """Return the faulted trials planned so far; draw them from the seed if there are none."""
-        planned = self._planned(is_faulted=True)
+        planned = self._planned(TrialKind.FAULTED)
         if planned:
             return planned
         trials = draw_each_kind(
@@ -197,10 +199,10 @@ class Campaign:
         self._record(TrialsPlanned(trials=trials, recovery_points=points))
         return trials
 
-    def _planned(self, *, is_faulted: bool) -> tuple[Trial, ...]:
-        """Return the trials planned so far that are, or are not, faulted."""
+    def _planned(self, *kinds: TrialKind) -> tuple[Trial, ...]:
+        """Return the trials of some kinds that were planned so far."""
         planned = (trial for event in self._events if isinstance(event, TrialsPlanned) for trial in event.trials)
-        return tuple(trial for trial in planned if (trial.kind is TrialKind.FAULTED) is is_faulted)
+        return tuple(trial for trial in planned if trial.kind in kinds)
 
     def _points(self, recorded: ReferenceRecorded) -> tuple[PlannablePoint, ...]:
         """Return the references' points, and those of the canary's second life: only a later life recovers."""
@@ -240,6 +242,19 @@ class Campaign:
         if left := self._unfinished(trials):
             self._causes.append(self._bounds.why_not_run(len(left), len(trials)))
 
+    def _fingerprint(self, pool: LocalPool, reference: Reference) -> None:
+        """Run a diverged lineage again, then with parts of its checkpoints reset, as far as the bounds allow."""
+        for is_reset in (False, True):
+            trials = tuple(t for t in self._planned(TrialKind.FINGERPRINT) if bool(t.reset) is is_reset)
+            if not trials:
+                target, first = self._started.scenario.target, self._next_number()
+                trials = next_fingerprints(reference, self._outcomes(), target, first)
+                if not trials or self._bounds.are_reached():
+                    return
+                self._record(TrialsPlanned(trials=trials))
+            for outcome in pool.run(self._specs(self._unfinished(trials), reference)):
+                self._take(outcome)
+
     def _unfinished(self, trials: tuple[Trial, ...]) -> list[Trial]:
         """Return the trials that have no outcome yet."""
         finished = {outcome.trial.number for outcome in self._outcomes()}
@@ -251,6 +266,7 @@ class Campaign:
         if not self._is_warm:
             return ()
         chosen = chosen_for_repetition(trials, seed=self._started.seed)
+        self._repeated = frozenset(trial.number for trial in chosen)
         return tuple(msgspec.structs.replace(trial, kind=TrialKind.REPEATED) for trial in chosen)
 
     def _require_agreement(self, reference: Reference) -> None:
@@ -273,7 +289,20 @@ class Campaign:
             is_repeated = trial.kind is TrialKind.REPEATED
             folder = self._repetition_folder(trial.number) if is_repeated else self.trial_folder(trial.number)
             _forget(folder)
-            yield self.spec(trial, reference, is_fresh=is_repeated), folder
+            spec = self.spec(trial, reference, is_fresh=is_repeated)
+            # A trial that is run twice, to compare, is run to its end both times.
+            yield (spec if is_repeated or trial.number in self._repeated else self._with_twins(spec, reference)), folder
+
+    def _with_twins(self, spec: TrialSpec, reference: Reference) -> TrialSpec:
+        """Name the recoveries beside which the last life may be stopped; none where the references disagreed."""
+        is_possible = self._started.stops_early and are_steps_comparable(reference)
+        if not is_possible or spec.trial.kind not in CAN_BE_TWINS:
+            return spec
+        return msgspec.structs.replace(spec, twins=self._twins.under(spec.trial.fault))
+
+    def _is_clean(self, outcome: Outcome) -> bool:
+        """Tell whether nobody needs a trial's files; of one that was stopped early, whether its twin's were clean."""
+        return is_clean(with_end_of_twin(outcome, self._finished))
 
     def _take(self, outcome: Outcome) -> None:
         """Record an outcome, and free the space of one that shows nothing worth keeping."""
@@ -286,7 +315,7 @@ class Campaign:
             self._record(TrialDiscarded(number=outcome.trial.number, reason=reason))
             return
         self._record(TrialFinished(outcome=outcome))
-        if not self._keeps_all and outcome.trial.kind is not TrialKind.REFERENCE and is_clean(outcome):
+        if not self._keeps_all and outcome.trial.kind is not TrialKind.REFERENCE and self._is_clean(outcome):
             self._free(outcome.trial.number)
 
     # --- specifications -----------------------------------------------------------------------------------
@@ -296,33 +325,11 @@ class Campaign:
         rng = random.Random(f"{self._started.seed}:hash_seed:{number}")
         return Trial(number=number, kind=kind, crash_points=points, hash_seed=rng.randrange(1, 2**31))
 
-    def _reference_spec(self, trial: Trial) -> TrialSpec:
-        """Specify a reference, before anything is known of the target."""
-        target = self._started.scenario.target
-        return TrialSpec(
-            target=target,
-            profile=TargetProfile(),
-            trial=trial,
-            mode=self._started.mode,
-            deadline_s=target.deadline_s,
-        )
-
     def spec(self, trial: Trial, reference: Reference, *, is_fresh: bool = False) -> TrialSpec:
         """Specify a trial, with what the references taught; with fresh lives in any case where `is_fresh`."""
-        target = self._started.scenario.target
-        longest_s = max(life.elapsed_s for outcome in reference.outcomes for life in outcome.lives)
-        folder = self.trial_folder(FIRST_REFERENCE).absolute()
-        return TrialSpec(
-            target=target,
-            profile=reference.profile,
-            trial=trial,
-            mode=self._started.mode,
-            deadline_s=min(target.deadline_s, max(_LEAST_DEADLINE_S, _DEADLINE_FACTOR * longest_s)),
-            varying_leaves=reference.varying_leaves,
-            reference_final={state.key: str(folder / "out" / state.path) for state in reference.final},
-            modules=str(self._modules_file()) if self._is_warm and not is_fresh else "",
-            without_fsync=self._started.without_fsync,
-        )
+        modules = str(self._modules_file()) if self._is_warm and not is_fresh else ""
+        first = self.trial_folder(FIRST_REFERENCE)
+        return specify(self._started, trial, reference, folder=self._folder, first=first, modules=modules)
 
     def trial_folder(self, number: int) -> Path:
         """Return the folder of a trial; its path is as long for every trial."""
@@ -345,6 +352,7 @@ class Campaign:
         self._events.append(event)
         if isinstance(event, TrialFinished):
             self._finished[event.outcome.trial.number] = event.outcome
+            self._twins.add(event.outcome)
         self._observe(event)
 
     def _outcomes(self) -> list[Outcome]:
@@ -361,16 +369,6 @@ class Campaign:
         return max([FIRST_FAULTED - 1, *planned]) + 1
 
     # --- the rest -------------------------------------------------------------------------------------------
-
-    def _unsafe_checkpoints(self, reference: Reference) -> tuple[str, ...] | None:
-        """Return which of the reference's files `torch.load(weights_only=True)` refuses (None: none is torch's)."""
-        out = self.trial_folder(FIRST_REFERENCE) / "out"
-        states = reference.outcomes[0].lives[-1].crash_state
-        paths = [out / state.path for state in states if state.format in _PICKLED]
-        if not torch_files(paths):
-            return None
-        refused = refused_by_weights_only(paths, deadline_s=_TORCH_DEADLINE_S)
-        return tuple(sorted(str(Path(path).relative_to(out)) for path in refused))
 
     def _free(self, number: int) -> None:
         """Remove a clean trial's output and scratch folders; its logs and outcome stay."""

@@ -16,7 +16,7 @@ import msgspec
 
 from chaos.agreement import ONE_IN
 from chaos.campaign import FIRST_FAULTED, Campaign
-from chaos.checks.lineage import is_clean, is_interrupted
+from chaos.checks.lineage import is_interrupted, is_stopped
 from chaos.errors import InconclusiveError, UsageError
 from chaos.executors.lineage import RECORDING
 from chaos.executors.pool import LocalPool
@@ -134,7 +134,7 @@ class Exploration(Campaign):
 
     def _error_trials(self, recorded: ReferenceRecorded) -> tuple[Trial, ...]:
         """Return the trials not yet run in which a life meets an error, one or two at each operation that can fail."""
-        planned = self._planned(is_faulted=True)
+        planned = self._planned(TrialKind.FAULTED)
         if not planned:
             target, profile = self._started.scenario.target, recorded.reference.profile
             log = read_log(self._recording(FIRST_FAULTED, life=1).parent)
@@ -181,10 +181,12 @@ class Exploration(Campaign):
         """Return number, specification and folder of a state, of a trial that meets an error, or of a repetition."""
         if isinstance(task, State):
             number = self._next_number()
-            return number, self._state_spec(task, number, slot), self._state_folder(number)
+            spec = self._with_twins(self._state_spec(task, number, slot), self._reference_found)
+            return number, spec, self._state_folder(number)
         if task.number in self._finished:
             return task.number, self._repetition(task, slot), self._repetition_folder(task.number)
-        spec = msgspec.structs.replace(self.spec(task, self._reference_found), out=str(self._out(slot)))
+        spec = self._with_twins(self.spec(task, self._reference_found), self._reference_found)
+        spec = msgspec.structs.replace(spec, out=str(self._out(slot)))
         return task.number, spec, self._state_folder(task.number)
 
     def _state_spec(self, task: State, number: int, slot: int) -> TrialSpec:
@@ -222,7 +224,9 @@ class Exploration(Campaign):
         """Specify an explored trial once more, with a fresh life."""
         spec = msgspec.json.decode((self._state_folder(trial.number) / "spec.json").read_bytes(), type=TrialSpec)
         repeated = msgspec.structs.replace(trial, kind=TrialKind.REPEATED)
-        return msgspec.structs.replace(spec, trial=repeated, modules="", enumeration=None, out=str(self._out(slot)))
+        return msgspec.structs.replace(
+            spec, trial=repeated, modules="", enumeration=None, twins=None, out=str(self._out(slot))
+        )
 
     def _take_explored(self, frontier: Frontier, outcome: Outcome) -> None:
         """Record the outcome of a recovery; add the states that it went through; keep what is worth keeping."""
@@ -247,7 +251,9 @@ class Exploration(Campaign):
     def _is_to_be_repeated(self, outcome: Outcome) -> bool:
         """Tell whether a trial is run once more with a fresh life: one in twenty, and the first that has a save."""
         kind = outcome.trial.kind
-        same = sum(1 for other in self._finished.values() if other.trial.kind is kind)
+        if is_stopped(outcome):
+            return False
+        same = sum(1 for other in self._finished.values() if other.trial.kind is kind and not is_stopped(other))
         if same % ONE_IN == (self._repeats_at + 1) % ONE_IN:
             return True
         if kind is not TrialKind.EXPLORED:
@@ -262,7 +268,7 @@ class Exploration(Campaign):
         What was removed can be built again from the slot's recording.
         """
         number = outcome.trial.number
-        if is_clean(outcome) or self._num_kept >= _MOST_KEPT:
+        if self._is_clean(outcome) or self._num_kept >= _MOST_KEPT:
             self._discard(number)
             return
         self._num_kept += 1

@@ -63,6 +63,9 @@ def settle(asked: Asked) -> tuple[Scenario, Settings]:
         others = ", ".join(kind for kind in settings.faults if kind is not FaultKind.KILL)
         message = f"without interception a target can only be killed: {others} would have to answer its calls"
         raise UsageError(message, hint="leave --no-intercept (or CHAOS_NO_INTERCEPT) out; `chaos doctor` says why not")
+    if settings.no_intercept and settings.stop_early:
+        message = "without interception nobody sees all that a recovery does, so it is never stopped early"
+        raise UsageError(message, hint="leave --stop-early (or CHAOS_STOP_EARLY) out, or --no-intercept")
     faults = tuple(FaultSpec(kind=kind) for kind in settings.faults)
     return msgspec.structs.replace(asked.scenario, target=target, faults=faults), settings
 

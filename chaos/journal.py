@@ -16,7 +16,7 @@ import msgspec
 from chaos.errors import UsageError
 from chaos.model import SCHEMA, Enumeration, FoundState, LivesMode, Outcome, PlannablePoint, Record, Reference, Trial
 from chaos.scenario import Scenario
-from chaos.settings import LivesKind
+from chaos.settings import DEFAULT_PROBE_BUDGET, LivesKind
 
 FILE_NAME = "journal.ndjson"
 
@@ -40,7 +40,11 @@ class PowerCutPlan(Record, kw_only=True):
 
 
 class CampaignStarted(Record, tag="campaign_started", tag_field="event", kw_only=True):
-    """What was asked."""
+    """What was asked.
+
+    `stops_early`: a recovery that goes the way of one from the same files is not run to its end. `has_fingerprints`: a
+    lineage that diverged is run again with parts of its checkpoints reset.
+    """
 
     schema: int = SCHEMA
     run: str
@@ -51,6 +55,9 @@ class CampaignStarted(Record, tag="campaign_started", tag_field="event", kw_only
     strict: bool
     lives: LivesKind = LivesKind.FRESH
     without_fsync: bool = False
+    stops_early: bool = False
+    has_fingerprints: bool = True
+    probe_budget: float = DEFAULT_PROBE_BUDGET
     exploration: ExplorationPlan | None = None
     power_cut: PowerCutPlan | None = None
     scenario: Scenario

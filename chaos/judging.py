@@ -7,10 +7,13 @@ from pathlib import Path
 
 import msgspec
 
+from chaos.attribution import with_diagnoses
 from chaos.checks import ALL_CHECKS, Check
 from chaos.coverage import Coverage, coverage_of
+from chaos.early_stop import with_end_of_twin
 from chaos.errors import UsageError
 from chaos.explored import doubts_about, outcomes_of, points_of, summarize
+from chaos.fingerprints import fingerprint_of, with_fingerprint
 from chaos.journal import (
     CampaignEnded,
     CampaignStarted,
@@ -97,6 +100,7 @@ def judge_events(events: tuple[Event, ...], folder: Path, *, checks: Mapping[Che
     if plan is not None:
         judged += outcomes_of(points)
         by_kind = doubts_about(points, events, started.scenario.kinds)
+    judged = tuple(with_end_of_twin(outcome, finished) for outcome in judged)
     judgement = judge(
         reference,
         judged,
@@ -111,6 +115,9 @@ def judge_events(events: tuple[Event, ...], folder: Path, *, checks: Mapping[Che
         causes_by_kind=by_kind,
         checks=checks,
     )
+    findings = with_diagnoses(judgement.findings, reference, judged)
+    findings = with_fingerprint(findings, fingerprint_of(reference, everything))
+    judgement = msgspec.structs.replace(judgement, findings=findings)
     violations = tuple(violation for check in judgement.checks for violation in check.violations)
     recovery = tuple(p for event in events if isinstance(event, TrialsPlanned) for p in event.recovery_points)
     killed = tuple(outcome for outcome in judged if outcome.trial.fault is FaultKind.KILL)

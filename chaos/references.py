@@ -10,6 +10,7 @@ import msgspec
 
 from chaos.address import Locator
 from chaos.checkpoints.process import Examiner
+from chaos.checkpoints.weights_only import refused_by_weights_only, torch_files
 from chaos.errors import InconclusiveError
 from chaos.learning import learn
 from chaos.lives.process import signal_name
@@ -27,11 +28,14 @@ from chaos.model import (
     TargetProfile,
 )
 from chaos.roles import FileNames
+from chaos.steps import unsteady_components
 
 FIRST_REFERENCE: Final = 1
 SECOND_REFERENCE: Final = 2
 # The largest share of a final file's leaves, or of a checkpoint's tensors, that may differ and be left out.
 _MOST_VARYING: Final = 0.5
+_TORCH_DEADLINE_S: Final = 300.0
+_PICKLED: Final = frozenset({"torch", "pickle", "folder"})
 
 Logs = tuple[tuple[Operation, ...], tuple[Operation, ...]]
 
@@ -54,6 +58,7 @@ def build_reference(
     comparison = _Comparison(FileNames(target, profile), examiner)
     comparison.compare([(folder / "out", files) for folder, files in zip(folders, states, strict=True)])
     final = _final_states(folders[0] / "out", states[0], comparison, examiner)
+    steps = [outcome.lives[-1].step_records for outcome in outcomes]
     labelled = tuple(
         _with_acknowledgements(outcome, target, profile, log) for outcome, log in zip(outcomes, logs, strict=True)
     )
@@ -65,6 +70,8 @@ def build_reference(
         differing_tensors=tuple(comparison.differing_tensors),
         varying_leaves={key: tuple(sorted(names)) for key, names in sorted(comparison.varying_leaves.items())},
         seconds=outcomes[0].lives[-1].elapsed_s,
+        steps=steps[0],
+        unsteady=unsteady_components(*steps),
     )
     return reference, logs
 
@@ -104,6 +111,16 @@ def _require_whole(states: dict[str, FileState]) -> None:
         first = checkpoints[0]
         message = f"an uninterrupted run's own checkpoint is called damaged ({first.path}: {first.reason})"
         raise InconclusiveError(message, hint="correct the `verify` command, or give one for a format of your own")
+
+
+def unsafe_checkpoints(reference: Reference, out: Path) -> tuple[str, ...] | None:
+    """Return which files of the first run `torch.load(weights_only=True)` refuses (None: none is torch's)."""
+    states = reference.outcomes[0].lives[-1].crash_state
+    paths = [out / state.path for state in states if state.format in _PICKLED]
+    if not torch_files(paths):
+        return None
+    refused = refused_by_weights_only(paths, deadline_s=_TORCH_DEADLINE_S)
+    return tuple(sorted(str(Path(path).relative_to(out)) for path in refused))
 
 
 class _Comparison:
@@ -213,5 +230,6 @@ def _with_acknowledgements(
         first_step=locator.first_step,
         last_step=locator.last_step,
         saves=locator.saves,
+        step_records=(),
     )
     return msgspec.structs.replace(outcome, lives=(*outcome.lives[:-1], life))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from chaos.campaign import Campaign
+from chaos.early_stop import with_end_of_twin
 from chaos.errors import UsageError
 from chaos.executors.pool import LocalPool
 from chaos.exploration import Exploration
@@ -38,7 +39,8 @@ def replay(folder: Path, events: tuple[Event, ...], number: int) -> Replay:
     reference = complete(recorded.reference, tuple(outcomes.values()))
     judged = tuple(o for o in outcomes.values() if o.trial.kind is TrialKind.CONTROL and o.trial.number != number)
     violations = [v for v in violations_of(reference, (*judged, outcome), started.scenario.target) if v.trial == number]
-    lives = _compare(outcomes.get(number), outcome)
+    then = outcomes.get(number)
+    lives = _compare(with_end_of_twin(then, outcomes) if then is not None else None, outcome)  # it runs to its end now
     return Replay(
         run=started.run,
         trial=number,

@@ -72,6 +72,9 @@ def start_run(
         strict=settings.strict,
         lives=settings.lives,
         without_fsync=settings.without_fsync,
+        stops_early=settings.stop_early,
+        has_fingerprints=settings.fingerprints,
+        probe_budget=settings.probe_budget,
         exploration=exploration,
         scenario=scenario,
     )

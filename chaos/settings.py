@@ -22,6 +22,7 @@ from chaos.model import FaultKind, Record
 from chaos.scenario import DEFAULT_DEADLINE_S, MAX_DEADLINE_S, MAX_KILLS, MAX_SEED, Scenario
 
 DEFAULT_KILLS = 20
+DEFAULT_PROBE_BUDGET = 5.0
 MAX_JOBS = 256
 MAX_DEFAULT_JOBS = 8
 MAX_BUDGET_S = 30 * 86_400.0
@@ -63,14 +64,19 @@ class SettingsLayer(Record, kw_only=True):
     no_intercept: bool | None = None
     faults: Annotated[tuple[FaultKind, ...], msgspec.Meta(min_length=1)] | None = None
     without_fsync: bool | None = None
+    stop_early: bool | None = None
+    fingerprints: bool | None = None
+    probe_budget: Annotated[float, msgspec.Meta(ge=0, le=100)] | None = None
 
 
 class Settings(Record, kw_only=True):
     """The settings in force. `budget_s` and `max_bytes` are None where there is no bound.
 
     `kills` is the number for each kind of `faults`. `keep` keeps the output folders of trials that passed too;
-    `deadline_s` bounds each life; `without_fsync` answers the target's fsync without carrying it out; `sources` maps
-    each setting's name to where its value came from.
+    `deadline_s` bounds each life; `without_fsync` answers the target's fsync without carrying it out; `stop_early` ends
+    a recovery that goes the way of one from the same files that ran to its end; `fingerprints` runs a lineage that
+    diverged unseen again, with parts of its checkpoint reset; `probe_budget` is the share of step time, in percent,
+    that the probe's digests may take; `sources` maps each setting's name to where its value came from.
     """
 
     kills: int
@@ -85,6 +91,9 @@ class Settings(Record, kw_only=True):
     no_intercept: bool
     faults: tuple[FaultKind, ...]
     without_fsync: bool
+    stop_early: bool
+    fingerprints: bool
+    probe_budget: float
     sources: dict[str, Source]
 
 
@@ -138,6 +147,9 @@ def merge(
         "no_intercept": lambda: False,
         "faults": lambda: (FaultKind.KILL,),
         "without_fsync": lambda: False,
+        "stop_early": lambda: False,
+        "fingerprints": lambda: True,
+        "probe_budget": lambda: DEFAULT_PROBE_BUDGET,
     }
     values |= {field: default() for field, default in defaults.items() if values[field] is None}
     values["faults"] = tuple(dict.fromkeys(values["faults"]))

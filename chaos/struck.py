@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from chaos.model import CrashPoint, Evidence, FoundState, LifeEnd, LifeRecord
+from chaos.steps import first_steps
 
 
 def struck_life(life: LifeRecord, found: FoundState) -> LifeRecord:
@@ -17,7 +18,7 @@ def struck_life(life: LifeRecord, found: FoundState) -> LifeRecord:
         variant=found.variant,
     )
     return msgspec.structs.replace(
-        life,
+        first_steps(life, found.steps),
         end=LifeEnd.STRUCK,
         exit_status=None,
         signal=None,

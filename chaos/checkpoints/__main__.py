@@ -26,27 +26,43 @@ def set_limits(memory_bytes: int) -> None:
 
 def answer(request: Request) -> Reply:
     """Do what is asked; everything that goes wrong is in the reply."""
-    path = Path(os.fsdecode(request.path))
-    without = frozenset(request.without)
     try:
-        match request.task:
-            case Task.EXAMINE:
-                return Reply(examination=examine(path, without))
-            case Task.COMPARE:
-                # Imported where it is used: it needs numpy, which is most of the start-up time.
-                from chaos.checkpoints.compare import compare
-
-                return Reply(difference=compare(path, Path(os.fsdecode(request.other)), without))
-            case Task.FLIP_BIT:
-                from chaos.checkpoints.flip import flip_bit, rot_bit
-
-                return Reply(name=flip_bit(path) if request.variant is None else rot_bit(path, request.variant))
+        return _done(request)
     except UsageError as error:
         return Reply(usage_error=clean_name(error.message), hint=error.hint)
     except MemoryError:
         return Reply(failure="it took more memory than the limit")
     except Exception as error:  # noqa: BLE001 - the supervisor must hear of it, whatever it is
         return Reply(failure=clean_name(f"{type(error).__name__}: {error}"))
+
+
+def _done(request: Request) -> Reply:
+    """Do what is asked; parts are imported where they are used, since numpy is most of the start-up time."""
+    path, other = Path(os.fsdecode(request.path)), Path(os.fsdecode(request.other))
+    without = frozenset(request.without)
+    match request.task:
+        case Task.EXAMINE:
+            return Reply(examination=examine(path, without))
+        case Task.COMPARE:
+            from chaos.checkpoints.compare import compare
+
+            return Reply(difference=compare(path, other, without))
+        case Task.DIFF:
+            from chaos.checkpoints.diff import diff
+
+            return Reply(diff=diff(path, other, request.ignored, request.limit))
+        case Task.FLIP_BIT:
+            from chaos.checkpoints.flip import flip_bit, rot_bit
+
+            return Reply(name=flip_bit(path) if request.variant is None else rot_bit(path, request.variant))
+        case Task.PARTS:
+            from chaos.checkpoints.reset import parts_of
+
+            return Reply(parts=parts_of(path))
+        case Task.RESET:
+            from chaos.checkpoints.reset import reset_part
+
+            return Reply(changed=reset_part(path, request.part))
 
 
 def main(arguments: list[str]) -> int:

@@ -10,6 +10,8 @@ import struct
 import zlib
 from collections.abc import Iterator
 
+from isal.isal_zlib import crc32
+
 from chaos.checkpoints.damage import DamagedError, UnjudgeableError
 from chaos.checkpoints.window import CHUNK_BYTES, Window
 
@@ -68,8 +70,8 @@ class Entry:
             raise DamagedError(f"the header of its record {self.name} is damaged")
         return self.header_at + LOCAL_BYTES + int(name_bytes) + int(extra_bytes)
 
-    def _raw(self) -> Window:
-        """Return the window on the data as stored."""
+    def raw(self) -> Window:
+        """Return the window on the data as stored; raises DamagedError, UnjudgeableError."""
         if self.flags & FLAG_ENCRYPTED or self.method not in {STORED, DEFLATED}:
             raise UnjudgeableError(f"its record {self.name} is encrypted or compressed in a way that is not read here")
         if self.method == STORED and self.compressed_bytes != self.size_bytes:
@@ -78,7 +80,7 @@ class Entry:
 
     def _chunks(self) -> Iterator[bytes]:
         """Yield the data, decompressed, never more than the declared size."""
-        raw = self._raw()
+        raw = self.raw()
         if self.method == STORED:
             yield from raw.chunks()
             return
@@ -99,7 +101,7 @@ class Entry:
         """Yield all data in chunks; raises DamagedError when its length or its CRC-32 is not the declared one."""
         crc = size = 0
         for piece in self._chunks():
-            crc = zlib.crc32(piece, crc)
+            crc = crc32(piece, crc)
             size += len(piece)
             if size > self.size_bytes:
                 break
@@ -112,7 +114,7 @@ class Entry:
     def part(self, start: int, stop: int) -> Iterator[bytes]:
         """Yield the bytes from `start` to `stop` in chunks, unverified."""
         if self.method == STORED:
-            yield from self._raw().chunks(start, stop)
+            yield from self.raw().chunks(start, stop)
             return
         at = 0
         for piece in self._chunks():

@@ -124,7 +124,7 @@ def _examine_folder(path: Path, without: frozenset[str]) -> Examination:
     """Examine a folder by its members; raises OSError, UnjudgeableError."""
     members = members_of(path)
     findings = [_find_in_folder(member) for member in members]
-    is_whole, reason = _merged(findings)
+    is_whole, reason = merged(findings)
     leaves = tuple(sorted((leaf for found in findings for leaf in found.leaves), key=lambda leaf: leaf.name))
     return Examination(
         is_whole=is_whole,
@@ -137,22 +137,31 @@ def _examine_folder(path: Path, without: frozenset[str]) -> Examination:
 
 
 def _find_in_folder(member: Member) -> MemberResult:
-    """Find one member of a folder; an unknown format counts by its raw bytes, a link by where it points to."""
-    if member.path.is_symlink():
+    """Find one member of a folder, or what stands for it."""
+    try:
+        return stand_in(member) or find(member)
+    except DamagedError as error:
+        return MemberResult(member=member, is_whole=False, reason=str(error))
+
+
+def stand_in(member: Member, *, follows_links: bool = False) -> MemberResult | None:
+    """Return what stands for a member of a folder that is not read into leaves; None for one that is to be read.
+
+    An unknown format counts by its raw bytes, a link by where it points to, or, with `follows_links`, as the file that
+    is there. Raises DamagedError, OSError.
+    """
+    if member.path.is_symlink() and not (follows_links and member.path.is_file()):
         return _raw_finding(member, f"link to {member.path.readlink()}")
-    if not member.is_distributed and not stat.S_ISREG(member.path.lstat().st_mode):
+    if not member.is_distributed and not stat.S_ISREG(member.path.stat().st_mode):
         return _raw_finding(member, "neither a file nor a folder")
     # One whose name promises a format that it has not is no mere bystander: nobody can tell whether it is whole.
     kinds = {format_by_name(member.path), format_of_member(member)}
     if member.is_distributed or kinds != {Format.UNKNOWN}:
-        return find(member)
-    try:
-        with OpenFile(member.path) as window:
-            # An empty file of an unknown kind may be a mark; zeros are always the trace of an accident.
-            if window.size:
-                require_content(window)
-    except DamagedError as error:
-        return MemberResult(member=member, is_whole=False, reason=str(error))
+        return None
+    with OpenFile(member.path) as window:
+        # An empty file of an unknown kind may be a mark; zeros are always the trace of an accident.
+        if window.size:
+            require_content(window)
     return _raw_finding(member, "")
 
 
@@ -165,7 +174,7 @@ def _raw_finding(member: Member, stands_for: str) -> MemberResult:
     return MemberResult(member=member, is_whole=True, leaves=(leaf,))
 
 
-def _merged(findings: list[MemberResult]) -> tuple[bool | None, str]:
+def merged(findings: list[MemberResult]) -> tuple[bool | None, str]:
     """Return whether a folder is whole, and why not: damaged outweighs missing, missing outweighs not knowing."""
     if not findings:
         return False, "it is an empty folder"

@@ -9,36 +9,32 @@ from __future__ import annotations
 
 import math
 import os
-import struct
-import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-from chaos.checkpoints.archive import DESCRIPTOR, FLAG_DESCRIPTOR, LOCAL, STORED, Archive, Entry
-from chaos.checkpoints.compare import TensorSource
+from chaos.checkpoints.archive import LOCAL, STORED, Archive, Entry
 from chaos.checkpoints.damage import DamagedError, UnjudgeableError
 from chaos.checkpoints.examine import Examination, examine
 from chaos.checkpoints.formats import Format
+from chaos.checkpoints.in_place import kept_times, mend_checksum, place_of
 from chaos.checkpoints.leaves import Leaf, clean_name
 from chaos.checkpoints.members import format_of_member, members_of
 from chaos.checkpoints.numbers import STEP, Change, change_in_json, change_in_pickle
 from chaos.checkpoints.pickles import MAX_PICKLE_BYTES
-from chaos.checkpoints.tensors import FLOATING, ITEM_BYTES, MemoryStorage, PlainStorage, Storage, Tensor
+from chaos.checkpoints.sources import TensorSource
+from chaos.checkpoints.tensors import FLOATING, ITEM_BYTES, Tensor
 from chaos.checkpoints.torch_file import torch_prefix
 from chaos.checkpoints.window import OpenFile, Window
 from chaos.errors import UsageError
 
-CRC_IN_LOCAL, CRC_IN_CENTRAL = 14, 16
 _EXPONENT_BITS: Final = {"float16": 5, "bfloat16": 8, "float32": 8, "float64": 11, "float8_e5m2": 5}
 _EXPONENT_BITS_OF_OTHERS: Final = 4
 # A complex number is two floating ones behind each other; the first is taken.
 _PART_OF: Final = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
 _LOW_BITS: Final = 8
 _MOST_TENSORS_TRIED: Final = 8
-# Fewer bytes may stand somewhere else in the file, too.
-_LEAST_BYTES_FOUND: Final = 8
 
 
 def flip_bit(path: Path) -> str:
@@ -94,7 +90,7 @@ def _rot_tensor(path: Path, leaves: list[Leaf], variant: int) -> str | None:
             tensor = source.tensor(name)
             if isinstance(tensor.storage, Entry) and tensor.storage.method != STORED:
                 return _rot_compressed(tensor.storage, variant)
-            if _place(tensor.storage, source.member_of(name).path) is None:
+            if place_of(tensor.storage, source.member_of(name).path) is None:
                 continue
             element = turn * STEP % math.prod(tensor.shape)
             bits = _telling_bits(tensor)
@@ -109,7 +105,7 @@ def _rot_compressed(entry: Entry, variant: int) -> str | None:
     if not entry.compressed_bytes:
         return None
     at, bit = variant * STEP % entry.compressed_bytes, variant % 8
-    with _kept_times(entry.window.path) as descriptor:
+    with kept_times(entry.window.path) as descriptor:
         _xor(descriptor, entry.window.start + entry.data_at + at, 1 << bit)
     return f"bit {bit} of byte {at:,} of the compressed record {entry.name}"
 
@@ -122,7 +118,7 @@ def _rot_number(path: Path, variant: int) -> str | None:
         member = members[(variant + turn) % len(members)]
         change = _change_in(member.path, format_of_member(member), variant)
         if change is not None:
-            with _kept_times(member.path) as descriptor:
+            with kept_times(member.path) as descriptor:
                 os.pwrite(descriptor, bytes([change.byte]), change.at)
             return f"{change.words} of {member.prefix}" if member.prefix else change.words
     return None
@@ -160,7 +156,7 @@ def _rot_unknown(path: Path, variant: int, *, is_unread: bool) -> str | None:
         return None
     size = largest.stat().st_size
     at, bit = size // 3 + variant * STEP % max(size // 3, 1), variant % 8
-    with _kept_times(largest) as descriptor:
+    with kept_times(largest) as descriptor:
         _xor(descriptor, at, 1 << bit)
     of = "" if largest == path else f" of {clean_name(largest.relative_to(path).as_posix())}"
     return f"bit {bit} of byte {at:,}{of} (of an unknown format: it may be padding)"
@@ -225,63 +221,16 @@ def _stored(tensor: Tensor, element: int) -> bytes:
 
 def _flip(tensor: Tensor, element: int, *, bit: int, mends_checksum: bool, path: Path | None = None) -> None:
     """Flip a bit of an element in its file (`path`, where it may lie in a pickle); raises UsageError, OSError."""
-    place = _place(tensor.storage, path)
+    place = place_of(tensor.storage, path)
     if place is None:
         raise UsageError("no bit can be flipped: the floating tensor is compressed, or lies inside a pickle")
     file, start = place
-    with _kept_times(file) as descriptor:
+    with kept_times(file) as descriptor:
         _xor(descriptor, start + _position(tensor, element) + _byte_of_bit(tensor, bit), 1 << bit % 8)
         if mends_checksum and isinstance(tensor.storage, Entry):
-            _mend_checksum(tensor.storage, descriptor)
-
-
-@contextmanager
-def _kept_times(path: Path) -> Iterator[int]:
-    """Open a file to be changed, make it durable, and keep its times; raises OSError."""
-    status = path.stat()
-    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    try:
-        yield descriptor
-        os.fsync(descriptor)
-        os.utime(descriptor, ns=(status.st_atime_ns, status.st_mtime_ns))
-    finally:
-        os.close(descriptor)
+            mend_checksum(tensor.storage, descriptor)
 
 
 def _xor(descriptor: int, at: int, mask: int) -> None:
     """Flip the bits of `mask` in the byte at `at`; raises OSError."""
     os.pwrite(descriptor, bytes([os.pread(descriptor, 1, at)[0] ^ mask]), at)
-
-
-def _place(storage: Storage, path: Path | None) -> tuple[Path, int] | None:
-    """Return the file that a storage lies in and its offset there; None when it is packed.
-
-    What was read out of a pickle is looked for in the file at `path`, if that is given.
-    """
-    if isinstance(storage, PlainStorage):
-        return storage.window.path, storage.window.start
-    if isinstance(storage, Entry) and storage.method == STORED:
-        return storage.window.path, storage.window.start + storage.data_at
-    if path is None or not isinstance(storage, MemoryStorage) or storage.size_bytes < _LEAST_BYTES_FOUND:
-        return None
-    if not path.is_file() or path.stat().st_size > MAX_PICKLE_BYTES:
-        return None
-    data = path.read_bytes()
-    at = data.find(storage.data)
-    return None if at < 0 or data.find(storage.data, at + 1) >= 0 else (path, at)
-
-
-def _mend_checksum(entry: Entry, descriptor: int) -> None:
-    """Write the checksum of the record's new data wherever the archive keeps it; raises OSError."""
-    crc = 0
-    for piece in entry.part(0, entry.size_bytes):
-        crc = zlib.crc32(piece, crc)
-    data = struct.pack("<L", crc)
-    base = entry.window.start
-    os.pwrite(descriptor, data, base + entry.directory_at + CRC_IN_CENTRAL)
-    if not entry.flags & FLAG_DESCRIPTOR:
-        os.pwrite(descriptor, data, base + entry.header_at + CRC_IN_LOCAL)
-        return
-    behind = entry.data_at + entry.compressed_bytes
-    if entry.window.read(behind, 4) == DESCRIPTOR:
-        os.pwrite(descriptor, data, base + behind + 4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections import Counter
 from collections.abc import Iterable
@@ -11,6 +12,7 @@ from xxhash import xxh3_128, xxh3_128_hexdigest
 from chaos.checkpoints.tensors import Tensor
 from chaos.model import Record
 
+DIGITS = re.compile(r"([0-9]{1,18})")
 SHOWN_CHARACTERS = 60
 NAME_CHARACTERS = 400
 
@@ -108,6 +110,11 @@ def tensor_leaf(name: str, tensor: Tensor, digest: str) -> Leaf:
     return Leaf(
         name=name, is_tensor=True, dtype=clean_name(tensor.dtype), shape=tensor.shape, digest=digest, shown=shown
     )
+
+
+def natural(name: str) -> tuple[tuple[int, int, str], ...]:
+    """Return by what names are sorted for people: `state.2` comes before `state.10`."""
+    return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in DIGITS.split(name))
 
 
 def distinct_names(names: Iterable[str]) -> list[str]:

@@ -58,6 +58,29 @@ def change_in_pickle(data: bytes, variant: int) -> Change | None:
     return None
 
 
+def zeros_in_pickle(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield where each number stands in the pickles in `data`, and the bytes of the same length that make it zero."""
+    for opcode, at in islice(_numbers(data), _MOST_NUMBERS):
+        if opcode in _DECIMAL_OPCODES:
+            match = _DECIMAL.match(data, at + 1)
+            if match is not None:
+                yield match.start(1), bytes(48 if 48 <= byte < 58 else byte for byte in match[1])  # noqa: PLR2004 - digits
+        elif opcode == "BINFLOAT":
+            yield at + 1, bytes(8)
+        else:
+            start, num_bytes = _place_of_payload(data, opcode, at)
+            yield at + start, bytes(num_bytes)
+
+
+def _place_of_payload(data: bytes, opcode: str, at: int) -> tuple[int, int]:
+    """Return how far behind the opcode at `at` the bytes of a whole number begin, and how many they are."""
+    if opcode == "LONG1":
+        return 2, data[at + 1]
+    if opcode == "LONG4":
+        return 5, int.from_bytes(data[at + 1 : at + 5], "little")
+    return 1, {"BININT": 4, "BININT1": 1, "BININT2": 2}[opcode]
+
+
 def _numbers(data: bytes) -> Iterator[tuple[str, int]]:
     """Yield the opcode and the place of each number in pickles that lie behind each other, up to where one is none."""
     stream = io.BytesIO(data)

@@ -13,11 +13,13 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from chaos.checkpoints.damage import DamagedError, UnjudgeableError, UnreadablePickleError
+from chaos.checkpoints.hostile import require_harmless
 from chaos.checkpoints.inert import (
     DtypeName,
     NumpyArray,
     NumpyDtype,
     NumpyScalar,
+    Opaque,
     PickledDict,
     Rebuilder,
     SealedType,
@@ -136,6 +138,14 @@ def _dimensions(lengths: tuple[int, ...] = ()) -> tuple[object, ...]:
     return tuple(lengths)
 
 
+def _attribute(owner: object, name: object, *rest: object) -> Opaque:
+    """Stand for `getattr`, by which old protocols pickle methods, and some versions of Python members of an enum."""
+    of = owner.__qualname__ if isinstance(owner, SealedType) else getattr(owner, "name", "")
+    module, _, attribute = f"{of}.{name}".partition(".")
+    require_harmless(module, attribute)
+    return Opaque("builtins.getattr", (owner, name, *rest))
+
+
 def _builders() -> dict[str, Callable[..., object]]:
     """Return what stands for each known global."""
     table: dict[str, Callable[..., object]] = {
@@ -157,6 +167,7 @@ def _builders() -> dict[str, Callable[..., object]]:
         table |= {f"{builtins}.{name}": _bytes_of for name in ("bytes", "bytearray")}
         table |= {f"{builtins}.{name}": SetValue for name in ("set", "frozenset")}
         table[f"{builtins}.complex"] = complex
+        table[f"{builtins}.getattr"] = _attribute
     for core in ("numpy.core", "numpy._core"):
         table[f"{core}.multiarray._reconstruct"] = lambda *_: NumpyArray()
         table[f"{core}.multiarray.scalar"] = NumpyScalar
@@ -179,6 +190,7 @@ class InertUnpickler(pickle.Unpickler):
         """Return the inert stand-in for a global, never the global."""
         full = f"{module}.{name}"
         if full not in self._known:
+            require_harmless(module, name)
             if len(self._known) >= MAX_GLOBALS:
                 raise pickle.UnpicklingError("it names too many globals")
             self._known[full] = self._stand_in(full, module, name)

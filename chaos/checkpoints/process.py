@@ -6,19 +6,25 @@ import os
 import stat
 import time
 from collections import OrderedDict
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 
+from msgspec.structs import replace
+
 from chaos.checkpoints.child import Child, ChildLostError
-from chaos.checkpoints.examine import NOTHING, Examination
+from chaos.checkpoints.examine import NOTHING, Examination, size_of
+from chaos.checkpoints.leaves import clean_name
 from chaos.checkpoints.protocol import Reply, Request, Task
 from chaos.checkpoints.verify import run_verify
 from chaos.errors import HarnessError, UsageError
-from chaos.model import TensorDifference
+from chaos.model import CheckpointDifference, TensorDifference
 
 MEMORY_BYTES = 8 << 30
 DEADLINE_S = 120.0
+# A network's disk under load; a local one is ten times as fast, and a cached file a hundred times.
+SLOWEST_BYTES_PER_S = 20 << 20
 CACHED_FILES = 512
 # Times of files advance in steps of some milliseconds: a file changed so recently may change again unnoticed.
 SETTLED_NS = 100_000_000
@@ -60,7 +66,7 @@ class Examiner(AbstractContextManager["Examiner"]):
             self._cache.move_to_end(key)
             return self._cache[key]
         try:
-            reply = self._ask(Task.EXAMINE, path, without=without)
+            reply = self._ask(self._request(Task.EXAMINE, path, without=without))
         except ChildLostError as error:
             return Examination(is_whole=None, reason=f"its examination {error}", size_bytes=_size_of(path))
         if reply.examination is None:
@@ -79,10 +85,28 @@ class Examiner(AbstractContextManager["Examiner"]):
 
     def compare(self, left: Path, right: Path, without: frozenset[str] = NOTHING) -> TensorDifference:
         """Compare two whole checkpoints by bits; raises UsageError (one is not whole), HarnessError."""
-        reply = self._answer(Task.COMPARE, left, right, without)
+        reply = self._answer(self._request(Task.COMPARE, left, right, without), left)
         if reply.difference is None:
             raise HarnessError(f"{left} and {right} could not be compared: {reply.failure}")
         return reply.difference
+
+    def diff(self, left: Path, right: Path, ignored: Sequence[str] = (), limit: int = 5) -> CheckpointDifference:
+        """Compare two whole checkpoints by component, without leaves that match a glob in `ignored`.
+
+        At most `limit` leaves of a component are shown. The deadline grows with the sizes of both. Raises UsageError
+        (one is not whole, or hostile), HarnessError.
+        """
+        request = replace(
+            self._request(Task.DIFF, left, right),
+            ignored=tuple(ignored),
+            limit=limit,
+            deadline_s=self._deadline_s + (size_of(left) + size_of(right)) / SLOWEST_BYTES_PER_S,
+        )
+        reply = self._answer(request, left)
+        if reply.diff is None:
+            raise HarnessError(f"{left} and {right} could not be compared: {reply.failure}")
+        # The child is given absolute paths; a report is clearer with what was typed.
+        return replace(reply.diff, a=clean_name(str(left)), b=clean_name(str(right)))
 
     def flip_bit(self, path: Path, variant: int | None = None) -> str:
         """Flip one bit on disk; raises UsageError, HarnessError.
@@ -90,26 +114,56 @@ class Examiner(AbstractContextManager["Examiner"]):
         Without `variant` one of a weight is planted (the file still looks whole), and the tensor's name is returned;
         with one a bit or a digit of a number rots (checksums tell), and which it was is returned in words.
         """
-        reply = self._answer(Task.FLIP_BIT, path, variant=variant)
+        reply = self._answer(self._request(Task.FLIP_BIT, path, variant=variant), path)
         if reply.name is None:
             raise HarnessError(f"no bit of {path} could be flipped: {reply.failure}")
         return reply.name
+
+    def parts(self, path: Path) -> tuple[str, ...]:
+        """Return the parts of a whole checkpoint that could be reset by themselves; raises UsageError, HarnessError."""
+        reply = self._answer(self._request(Task.PARTS, path), path)
+        if reply.parts is None:
+            raise HarnessError(f"the parts of {path} could not be found: {reply.failure}")
+        return reply.parts
+
+    def reset(self, path: Path, part: str) -> int:
+        """Reset one part of a checkpoint on disk, and return how many of its values are others now (0: it was zero).
+
+        Raises UsageError where that is not possible, HarnessError.
+        """
+        reply = self._answer(replace(self._request(Task.RESET, path), part=part), path)
+        if reply.changed is None:
+            raise HarnessError(f"{part} of {path} could not be reset: {reply.failure}")
+        return reply.changed
 
     def verify(self, command: tuple[str, ...], path: Path, deadline_s: float) -> tuple[bool, str]:
         """Ask the user's command whether `path` is whole, and why not; raises UsageError if it cannot start."""
         return run_verify(command, path, deadline_s)
 
-    def _answer(
+    def _request(
         self,
         task: Task,
         path: Path,
         other: Path | None = None,
         without: frozenset[str] = NOTHING,
         variant: int | None = None,
-    ) -> Reply:
-        """Ask, where no answer is a failure of ours; raises UsageError, HarnessError."""
+        part: str = "",
+    ) -> Request:
+        """Return a request under the examiner's own deadline."""
+        return Request(
+            task=task,
+            path=os.fsencode(path.absolute()),
+            other=b"" if other is None else os.fsencode(other.absolute()),
+            without=tuple(sorted(without)),
+            variant=variant,
+            part=part,
+            deadline_s=self._deadline_s,
+        )
+
+    def _answer(self, request: Request, path: Path) -> Reply:
+        """Ask about `path`, where no answer is a failure of ours; raises UsageError, HarnessError."""
         try:
-            reply = self._ask(task, path, other, without, variant)
+            reply = self._ask(request)
         except ChildLostError as error:
             raise HarnessError(
                 f"the examination of {path} {error}", hint="Allow more memory or time, or look at the file by hand."
@@ -118,27 +172,12 @@ class Examiner(AbstractContextManager["Examiner"]):
             raise UsageError(reply.usage_error, hint=reply.hint)
         return reply
 
-    def _ask(
-        self,
-        task: Task,
-        path: Path,
-        other: Path | None = None,
-        without: frozenset[str] = NOTHING,
-        variant: int | None = None,
-    ) -> Reply:
+    def _ask(self, request: Request) -> Reply:
         """Send one request and return the reply; raises ChildLostError when there is none in time."""
         if self._child is None:
             self._child = Child(self._memory_bytes)
-        request = Request(
-            task=task,
-            path=os.fsencode(path.absolute()),
-            other=b"" if other is None else os.fsencode(other.absolute()),
-            without=tuple(sorted(without)),
-            variant=variant,
-            deadline_s=self._deadline_s,
-        )
         try:
-            return self._child.ask(request, self._deadline_s)
+            return self._child.ask(request, request.deadline_s)
         except BaseException:
             # Whatever happened (an interrupt too), this child is out of step.
             self.close()

@@ -51,6 +51,16 @@ class Window:
             start += len(piece)
             yield piece
 
+    def fill(self, start: int, buffer: bytearray | memoryview) -> None:
+        """Read into all of `buffer` from `start`; raises DamagedError when the bytes are not there."""
+        rest = memoryview(buffer)
+        at = self.part(start, len(rest)).start
+        while rest:
+            count = os.preadv(self.descriptor, [rest], at)
+            if not count:
+                raise DamagedError(f"it ended at byte {at - self.start} while it was read")
+            rest, at = rest[count:], at + count
+
 
 class OpenFile(AbstractContextManager[Window]):
     """Opens a plain file for reading as a window on all of it, and closes it."""

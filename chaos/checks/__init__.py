@@ -13,6 +13,7 @@ from types import MappingProxyType
 from chaos.checks import (
     acknowledged,
     corruption,
+    data_order,
     exactness,
     finishes,
     ignored,
@@ -40,6 +41,8 @@ ALL_CHECKS: Mapping[CheckName, Check] = MappingProxyType(
         CheckName.CORRUPTION_ACCEPTED: corruption.check,
         CheckName.DID_NOT_FINISH: finishes.check,
         CheckName.SILENT_DIVERGENCE: exactness.check,
+        CheckName.DATA_REPEATED: data_order.check_repeated,
+        CheckName.DATA_SKIPPED: data_order.check_skipped,
         CheckName.SAVING_CHANGES_TRAINING: saving.check,
         CheckName.ORPHAN_PROCESSES: orphans.check,
         CheckName.LEAKED_FILES: leaks.check,

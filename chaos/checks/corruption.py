@@ -14,6 +14,7 @@ from chaos.checks.lineage import (
     counterpart,
     crash_point_before,
     is_completed,
+    is_stopped,
     restarts,
     whole_checkpoints,
     without_damaged,
@@ -106,7 +107,7 @@ def _began_at(reference: Reference, order: SaveOrder, restart: Restart, save: Kn
 
 def _has_other_bits(reference: Reference, outcome: Outcome) -> bool | None:
     """Tell whether a lineage ended well with other bits than the reference (None: it cannot be told)."""
-    if not reference.deterministic or not is_completed(outcome):
+    if not reference.deterministic or not (is_completed(outcome) or is_stopped(outcome)):
         return None
     state = outcome.lives[-1].crash_state
     pairs = [(wanted, counterpart(wanted, state)) for wanted in reference.final]

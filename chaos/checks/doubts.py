@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable
 
-from chaos.checks.lineage import crash_point_before, folders_begun_anew, is_completed, landed_strikes, of_role, restarts
+from chaos.checks.lineage import (
+    crash_point_before,
+    folders_begun_anew,
+    is_completed,
+    is_stopped,
+    landed_strikes,
+    of_role,
+    restarts,
+)
 from chaos.checks.survival import unjudged_strikes
 from chaos.checks.wording import counted, struck
 from chaos.model import (
@@ -165,6 +173,7 @@ def about_endings(outcomes: Iterable[Outcome], violations: Collection[Violation]
         if outcome.trial.kind in _STRUCK
         and outcome.trial.number not in blamed
         and not is_completed(outcome)
+        and not is_stopped(outcome)
         and not _refuses_damage(outcome)
     ]
 

@@ -1,13 +1,22 @@
 """`silent_divergence`: a lineage that was interrupted ends with the same bits as the run that was not.
 
-Of one that ignored an error, or went on from damaged bytes, other rules tell.
+Of one that ignored an error, or went on from damaged bytes, other rules tell. A recovery that was stopped early has
+the bits that its twin ended with: they count against it, and prove nothing for it.
 """
 
 from __future__ import annotations
 
 from chaos.checks.corruption import is_accepted
 from chaos.checks.ignored import is_told_of_end
-from chaos.checks.lineage import conclude, counterpart, is_completed, landed_strikes, last_crash_point, last_strike
+from chaos.checks.lineage import (
+    conclude,
+    counterpart,
+    is_completed,
+    is_stopped,
+    landed_strikes,
+    last_crash_point,
+    last_strike,
+)
 from chaos.checks.recency import order_of
 from chaos.checks.wording import counted, why_lost
 from chaos.model import CheckName, CheckResult, FileState, Outcome, Reference, Target, TensorDifference, Violation
@@ -24,14 +33,15 @@ def check(reference: Reference, outcomes: tuple[Outcome, ...], target: Target) -
         reason = f"two uninterrupted runs of the target differ from each other, in {names}"
         return conclude(CheckName.SILENT_DIVERGENCE, 0, (), reason)
     order = order_of(reference)
-    pairs = [(outcome, _pairs(reference, outcome)) for outcome in outcomes if is_completed(outcome)]
+    ended = [outcome for outcome in outcomes if is_completed(outcome) or is_stopped(outcome)]
+    pairs = [(outcome, _pairs(reference, outcome)) for outcome in ended]
     violations = []
     for outcome, files in pairs:
         different = [(wanted, found) for wanted, found in files if wanted.digest != found.digest]
         is_told = is_told_of_end(reference, order, outcome) or is_accepted(reference, order, outcome)
         if different and not is_told:
             violations.append(_violation(outcome, different))
-    interrupted = [files for outcome, files in pairs if any(landed_strikes((outcome,)))]
+    interrupted = [f for outcome, f in pairs if any(landed_strikes((outcome,))) and not is_stopped(outcome)]
     reason = "no interrupted lineage ended with exit status 0 and left a final file to compare"
     return conclude(CheckName.SILENT_DIVERGENCE, sum(map(len, interrupted)), violations, reason)
 
@@ -68,6 +78,9 @@ def _violation(outcome: Outcome, different: list[tuple[FileState, FileState]]) -
     after = f"after {counted(len(kills), outcome.trial.fault)}: {'; '.join(kills)};" if kills else "without any kill,"
     last = last_strike(outcome)
     why = "" if last is None else why_lost(last.life.evidence)
+    ended = "ended with exit status 0"
+    if is_stopped(outcome):
+        ended = f"was stopped early, beside trial {outcome.twin}, which ended with exit status 0"
     began = f"; its last life began at step {life.first_step}" if life.first_step is not None and kills else ""
     return Violation(
         check=CheckName.SILENT_DIVERGENCE,
@@ -75,5 +88,5 @@ def _violation(outcome: Outcome, different: list[tuple[FileState, FileState]]) -
         life=life.number,
         crash_point=last_crash_point(outcome),
         step=life.first_step if kills else None,
-        detail=f"The lineage ended with exit status 0 {after} but with other bits: {files}{began}.{why}",
+        detail=f"The lineage {ended} {after} but with other bits: {files}{began}.{why}",
     )

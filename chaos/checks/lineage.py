@@ -92,6 +92,11 @@ def is_completed(outcome: Outcome) -> bool:
     return bool(outcome.lives) and outcome.lives[-1].end is LifeEnd.EXITED and outcome.lives[-1].exit_status == 0
 
 
+def is_stopped(outcome: Outcome) -> bool:
+    """Tell whether the lineage's last life was stopped early, beside a twin whose end would have been its own."""
+    return bool(outcome.lives) and outcome.lives[-1].end is LifeEnd.STOPPED
+
+
 def is_interrupted(outcome: Outcome) -> bool:
     """Tell whether a failed life had held calls taken away by signals: then its failure may be of our making."""
     last = outcome.lives[-1]
@@ -100,9 +105,9 @@ def is_interrupted(outcome: Outcome) -> bool:
 
 
 def is_clean(outcome: Outcome) -> bool:
-    """Tell whether a trial ended well, with the reference's bits, so that nobody needs its files."""
-    last = outcome.lives[-1]
-    return last.end is LifeEnd.EXITED and last.exit_status == 0 and not outcome.differences and not outcome.unreached
+    """Tell whether a trial ended well (or as its twin), with the reference's bits, so that nobody needs its files."""
+    has_ended = is_completed(outcome) or is_stopped(outcome)
+    return has_ended and not outcome.differences and not outcome.unreached
 
 
 def last_strike(outcome: Outcome) -> Strike | None:

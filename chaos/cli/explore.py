@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from chaos.cli.place import place_options
-from chaos.cli.target import WITHOUT_FSYNC, scenario_of, target_options
+from chaos.cli.target import STOP_EARLY, WITHOUT_FSYNC, probe_option, scenario_of, target_options
 from chaos.cli.words import CommandWithTarget, command_under_test
 from chaos.errors import UsageError
 from chaos.invocation import Asked, run_campaign
@@ -43,6 +43,8 @@ _WORDS = ("all", "first", "last")
 @click.option("--deadline", "--deadline-s", "deadline_s", type=float, help="Seconds that one life may take.")
 @target_options
 @click.option("--strict", is_flag=True, default=None, help="Warnings fail too.")
+@probe_option
+@click.option("--stop-early", is_flag=True, default=None, help=STOP_EARLY)
 @click.option("--without-fsync", is_flag=True, default=None, help=WITHOUT_FSYNC)
 @click.option("--keep", is_flag=True, default=None, help="Keep the folders of clean trials too.")
 @place_options

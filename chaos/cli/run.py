@@ -9,7 +9,15 @@ from typing import Any
 import click
 
 from chaos.cli.place import place_options
-from chaos.cli.target import DESCRIPTION, WITHOUT_FSYNC, scenario_of, target_options
+from chaos.cli.target import (
+    DESCRIPTION,
+    FINGERPRINTS,
+    STOP_EARLY,
+    WITHOUT_FSYNC,
+    probe_option,
+    scenario_of,
+    target_options,
+)
 from chaos.cli.words import CommandWithTarget, command_under_test
 from chaos.errors import UsageError
 from chaos.invocation import Asked, dry_run, go_on, run_campaign
@@ -41,6 +49,9 @@ from chaos.settings import layer_from_command_line
     help="warm: lives are forked from a template that has imported what the target imports, which is faster.",
 )
 @click.option("--strict", is_flag=True, default=None, help="Warnings fail too.")
+@probe_option
+@click.option("--stop-early", is_flag=True, default=None, help=STOP_EARLY)
+@click.option("--fingerprints/--no-fingerprints", default=None, help=FINGERPRINTS)
 @click.option("--without-fsync", is_flag=True, default=None, help=WITHOUT_FSYNC)
 @click.option("--keep", is_flag=True, default=None, help="Keep the output folders of clean trials too.")
 @click.option("--no-intercept", is_flag=True, default=None, help="Kill by step line and time; weaker guarantees.")

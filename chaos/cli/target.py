@@ -12,6 +12,8 @@ from chaos.scenario import Scenario, load_scenario, scenario_from_command
 
 DEFAULT_SCENARIO = "durable"
 DESCRIPTION = ("checkpoints", "final", "ignore", "step", "saved")
+FINGERPRINTS = "Run a lineage that diverged unseen again, with parts of its checkpoint reset (default: yes)."
+STOP_EARLY = "Stop a recovery that goes, step by step, the way of one from the same files that ran to its end."
 WITHOUT_FSYNC = "Answer fsync without carrying it out: a control, which must fail where power_loss is tried."
 _OPTIONS = (
     click.option(
@@ -31,6 +33,12 @@ def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
+
+
+def probe_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the option that bounds what the probe costs."""
+    words = "Share of step time, in percent, that the probe may take to digest the state; 0 only counts (default 5)."
+    return click.option("--probe-budget", type=float, metavar="PERCENT", help=words)(command)
 
 
 def scenario_of(words: tuple[str, ...] | None, options: dict[str, Any]) -> Scenario:

@@ -7,9 +7,11 @@ from pathlib import Path
 import msgspec
 
 from chaos.checkpoints.process import Examiner
+from chaos.checks.lineage import whole_checkpoints
+from chaos.errors import HarnessError, UsageError
 from chaos.faults.bit_flip import damage
 from chaos.faults.power_loss import Scene, lose
-from chaos.model import SIGKILL, Evidence, LifeRecord
+from chaos.model import SIGKILL, Evidence, LifeRecord, ResetPart
 from chaos.states.snapshot import Photographer
 
 
@@ -37,6 +39,21 @@ class Aftermath:
             return life
         done = damage(self._out, life.crash_state, variant, self._examiner)
         return life if done is None else self.seen_again(_with(life, evidence, damage=done.words, damaged=done.file))
+
+    def reset(self, life: LifeRecord, part: str) -> ResetPart:
+        """Reset one part (empty: none) of every whole checkpoint that a killed life left."""
+        parts: dict[str, None] = {}
+        changed = 0
+        try:
+            for file in whole_checkpoints(life.crash_state):
+                own = self._examiner.parts(self._out / file.path)
+                parts |= dict.fromkeys(own)
+                changed += self._examiner.reset(self._out / file.path, part) if part in own else 0
+        except (UsageError, HarnessError) as error:  # too large a one may take too long
+            return ResetPart(part=part, parts=tuple(parts), problem=error.message)
+        finally:
+            self._examiner.forget()
+        return ResetPart(part=part, parts=tuple(parts), changed=changed)
 
     def seen_again(self, life: LifeRecord) -> LifeRecord:
         """Return the record of a life with what is in the folder now."""

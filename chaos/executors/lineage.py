@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from chaos.checkpoints.process import Examiner
+from chaos.early_stop import twin_for
 from chaos.errors import HarnessError
 from chaos.executors.aftermath import Aftermath
 from chaos.executors.planted import flip_final_bit, truncated_checkpoints
@@ -18,16 +19,19 @@ from chaos.lives.intercepted import run_intercepted
 from chaos.lives.polled import run_polled
 from chaos.lives.request import LifeRequest, LifeResult
 from chaos.lives.starters import Starter
+from chaos.lives.ticks import read_known_steps
 from chaos.model import (
     CrashPoint,
     Enumeration,
     FaultKind,
     FileRole,
     FileSystem,
+    FinishedRecovery,
     LifeEnd,
     LifeRecord,
     LivesMode,
     Outcome,
+    ResetPart,
     Start,
     TensorDifference,
     TrialKind,
@@ -42,8 +46,11 @@ from chaos.states.places import places_of
 from chaos.states.recorder import FolderRecorder
 from chaos.states.recording import Recording
 from chaos.states.snapshot import Photographer
+from chaos.states.visible import visible_digest
+from chaos.steps import shortened
 
 RECORDING: Final = "recording"
+_EVERY_STEP: Final = 100.0
 
 
 def run_trial(spec: TrialSpec, folder: Path, *, examiner: Examiner, starter: Starter) -> Outcome:
@@ -93,6 +100,8 @@ class Lineage:
         self._aftermath = Aftermath(out, self._photographer, examiner)
         self._lives: list[LifeRecord] = []
         self._unreached: tuple[CrashPoint, ...] = ()
+        self._twin: FinishedRecovery | None = None
+        self._reset: ResetPart | None = None
 
     def run(self) -> None:
         """Run one life for each crash point, then one to the end; stop where a life does not come to its point.
@@ -105,6 +114,8 @@ class Lineage:
             return
         points = self._spec.trial.crash_points
         for position, point in enumerate((*points, None)):
+            if point is None and self._spec.trial.kind is TrialKind.FINGERPRINT:
+                self._reset = self._aftermath.reset(self._lives[-1], self._spec.trial.reset)
             record = self._run_life(position + 1, point).record
             if self._spec.trial.kind is TrialKind.CANARY:
                 record = self._plant(record)
@@ -132,6 +143,10 @@ class Lineage:
 
     def _run_life(self, number: int, point: CrashPoint | None) -> LifeResult:
         """Run one life in a folder of its own."""
+        files = self._files() if point is None and number > 1 and self._spec.twins is not None else ""
+        # What a recorded recovery passes through is needed to its end.
+        twins = self._spec.twins if self._spec.enumeration is None else None
+        self._twin = twin_for(twins or (), files, self._lives)
         request = LifeRequest(
             number=number,
             command=self._command(number),
@@ -143,9 +158,11 @@ class Lineage:
             deadline_s=self._spec.deadline_s,
             crash_point=point,
             is_learning=self._spec.trial.kind is TrialKind.REFERENCE,
-            files=self._spec.trial.state,
-            twin=self._spec.twin,
+            files=files,
+            twin=self._twin,
+            unsteady=self._unsteady() if files else (),
             without_fsync=self._spec.without_fsync,
+            probe_budget=self._probe_budget(has_twins=bool(files)),
         )
         if self._spec.enumeration is not None and point is None:
             return self._run_recorded(request, self._spec.enumeration)
@@ -157,6 +174,12 @@ class Lineage:
         if point is not None and point.fault is FaultKind.BIT_FLIP:
             return LifeResult(record=self._aftermath.rot(result.record, point.variant), log=result.log)
         return result
+
+    def _files(self) -> str:
+        """Return a digest of all that a recovery finds: the folder, its command line, its environment."""
+        target = self._spec.target
+        env = (f"{name}={value}" for name, value in sorted(target.env.items()))
+        return visible_digest(self._out, (*target.resume_command, "\0", target.cwd, *env))
 
     def _run_until_power_loss(self, request: LifeRequest) -> LifeResult:
         """Run a life whose every change is kept until the power goes; what is there when it begins is durable."""
@@ -241,12 +264,31 @@ class Lineage:
                     found[state.key] = self._examiner.compare(Path(reference), self._out / state.path, without)
         return found
 
+    def _probe_budget(self, *, has_twins: bool) -> float:
+        """Return what the probe may cost: anything, where each step must be held against a twin's."""
+        return _EVERY_STEP if has_twins and self._spec.probe_budget > 0 else self._spec.probe_budget
+
+    def _unsteady(self) -> tuple[str, ...]:
+        """Return the components that vary between uninterrupted runs."""
+        known = self._spec.known_steps
+        return read_known_steps(Path(known)).unsteady if known else ()
+
+    def _with_known_steps(self, life: LifeRecord) -> LifeRecord:
+        """Keep the probe's records of a life short: of those that are the reference's, only where they are in it."""
+        if not self._spec.known_steps or not life.step_records or life.step_runs:
+            return life
+        known = read_known_steps(Path(self._spec.known_steps))
+        others, runs = shortened(life.step_records, known.records, frozenset(known.unsteady))
+        return msgspec.structs.replace(life, step_records=others, step_runs=runs)
+
     def outcome(self, elapsed_s: float) -> Outcome:
         """Return what the lineage did."""
         return Outcome(
             trial=self._spec.trial,
-            lives=tuple(self._lives),
+            lives=tuple(self._with_known_steps(life) for life in self._lives),
             unreached=self._unreached,
             differences=self._differences(),
+            twin=self._twin.trial if self._twin is not None and self._lives[-1].end is LifeEnd.STOPPED else None,
+            reset=self._reset,
             elapsed_s=elapsed_s,
         )

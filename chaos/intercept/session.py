@@ -36,6 +36,7 @@ _MAKERS: Final = ("openat", "rename", "link", "symlink", "mkdir", "mknod")
 _TEXT_IN_LOG_CHARACTERS: Final = 64 << 20  # beyond that, the log keeps only the text of short writes: lines, no flood
 _SHORT_TEXT_CHARACTERS: Final = 256
 _WORD_BYTES: Final = 64
+NO_DIGEST: Final = "-"  # of a tick with a record in which not everything is digested
 
 
 class Session:
@@ -196,8 +197,8 @@ class Session:
         if sink == "ticks":
             word = thread.read_segments(call.segments, _WORD_BYTES).decode("utf-8", "replace")
             kind = OperationKind.TICK if word.startswith("tick") else OperationKind.MARK
-            name, _, digest = word.strip().partition(" ")
-            return self._operation(thread, kind, name or "mark", text=digest)
+            name, digest, *_ = (*word.split(), "", "")
+            return self._operation(thread, kind, name or "mark", text=digest.removeprefix(NO_DIGEST))
         text = thread.read_segments(call.segments, TEXT_LIMIT_CHARACTERS).decode("utf-8", "replace")
         return self._operation(
             thread, OperationKind.OUTPUT, "write", stream=sink, text=text, size_bytes=call.size_bytes

@@ -7,6 +7,7 @@ from pathlib import Path
 from chaos.intercept.pending import Sinks
 from chaos.lives.process import LifeProcess, exit_of
 from chaos.lives.request import LifeRequest, LifeResult, output_tail, write_log
+from chaos.lives.ticks import read_steps
 from chaos.lives.watch import Watch
 from chaos.model import Evidence, LifeEnd, LifeRecord, Operation, Record
 from chaos.states.snapshot import Snapshot
@@ -51,6 +52,8 @@ def life_result(
         orphans=ending.orphans,
         num_operations=len(log),
         output_tail=output_tail(sinks),
+        step_records=read_steps(sinks.ticks, has_all_details=request.is_learning),
+        files=request.files,
         elapsed_s=ending.elapsed_s,
     )
     return LifeResult(record=record, log=log)

@@ -48,12 +48,13 @@ def life_environment(
     scratch: Path,
     temporary: Path,
     ticks: Path | None,
+    probe_budget: float,
 ) -> dict[str, str]:
     """Return the environment of a life: `base`, then what the harness sets, then the target's own `extra`.
 
     `scratch` gets one folder for each variable that names a cache folder; it must exist. `temporary` becomes TMPDIR:
     its path must be short, since worker processes make sockets there, whose paths may have 107 bytes. `ticks` is where
-    the probe reports.
+    the probe reports, `probe_budget` the share of step time, in percent, that its digests may take.
     """
     environment = dict(base)
     environment.update(_OFFLINE)
@@ -70,6 +71,7 @@ def life_environment(
         inherited = environment.get("PYTHONPATH", "")
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(PROBE_FOLDER), inherited)))
         environment["NINELIVES_TICKS"] = str(ticks)
+        environment["NINELIVES_BUDGET"] = f"{probe_budget:g}"
     return environment
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from chaos.early_stop import may_stop
+from chaos.early_stop import LEAST_STEPS, may_stop
 from chaos.faults.answers import Answer
 from chaos.faults.injection import Injector
 from chaos.faults.unsynced import UnsyncedFiles
@@ -25,11 +25,13 @@ from chaos.lives.environment import find_executable, life_environment
 from chaos.lives.order import GRACE_S, Order
 from chaos.lives.process import LaunchPlan, LifeProcess, exit_of
 from chaos.lives.request import (
+    TICKS,
     LifeRequest,
     LifeResult,
     prepare_folder,
 )
 from chaos.lives.starters import MODULES_FILE, Starter
+from chaos.lives.step_digests import step_digests
 from chaos.lives.temporary import temporary_folder
 from chaos.lives.watch import Watch, tear_within
 from chaos.model import Evidence, FileState, LifeEnd, OperationKind
@@ -55,6 +57,7 @@ def launch_plan(request: LifeRequest, sinks: Sinks, temporary: Path, *, program:
         scratch=Path(request.folder) / "scratch",
         temporary=temporary,
         ticks=sinks.ticks,
+        probe_budget=request.probe_budget,
     )
     if request.is_learning:
         environment["NINELIVES_MODULES"] = str(Path(request.folder) / MODULES_FILE)
@@ -126,7 +129,7 @@ class InterceptedLife:
         self._watch = Watch(request, checkpoints)
         self._order = Order(request.profile)
         self._held: list[Pending] = []
-        self._step_digests: list[str] = []
+        self._num_ticks = 0
         self._held_since_s = 0.0
         self._order_releases = 0
         self._end: LifeEnd | None = None
@@ -221,10 +224,24 @@ class InterceptedLife:
                 self._unsynced.take(operation)
             self._order.note(self._watch.last_address)
             if operation.kind is OperationKind.TICK:
-                self._step_digests.append(operation.text)
-                if may_stop(self._request.twin, self._request.files, self._step_digests):
+                self._num_ticks += 1
+                if self._may_stop():
                     self._process.kill()
                     self._end = LifeEnd.STOPPED
+
+    def _may_stop(self) -> bool:
+        """Tell whether the life goes the way of its twin, and has left nothing where nobody looks."""
+        twin = self._request.twin
+        if twin is None or not LEAST_STEPS <= self._num_ticks < len(twin.steps):
+            return False
+        if not may_stop(twin, self._request.files, self._step_digests()):
+            return False
+        return not (self._session.outside_writes or self._session.foreign_calls or self._session.unexplained())
+
+    def _step_digests(self) -> tuple[str, ...]:
+        """Return the digests of the first steps; nothing where nobody asked."""
+        request = self._request
+        return step_digests(Path(request.folder) / TICKS, request.unsteady) if request.files else ()
 
     def _answer_to(self, pending: Pending, *, is_point: bool) -> Answer | None:
         """Return what a call is answered in place of being carried out (None: it is carried out)."""
@@ -311,6 +328,6 @@ class InterceptedLife:
             foreign_calls=self._session.foreign_calls,
             interrupted_calls=self._session.interrupted_calls,
             order_releases=self._order_releases,
-            step_digests=tuple(self._step_digests) if any(self._step_digests) else (),
+            step_digests=self._step_digests(),
         )
         return LifeResult(record=record, log=log)

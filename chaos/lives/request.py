@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from chaos.errors import HarnessError
 from chaos.intercept.pending import Sinks
 from chaos.model import CrashPoint, FinishedRecovery, LifeRecord, Operation, Record, Target, TargetProfile
+
+TICKS: Final = "ticks.log"
 
 
 class LifeRequest(Record, kw_only=True):
@@ -17,8 +20,9 @@ class LifeRequest(Record, kw_only=True):
     `folder` is the life's own (logs, scratch), `out` the output folder of its lineage; both absolute. `deadline_s`
     bounds the whole life. In a learning life (a reference) nobody knows yet what acknowledges a save: the checkpoints
     are looked at wherever one may be, and the acknowledgements carry the operation's index instead of a save's ordinal.
-    A life that begins from `files` (a digest) and goes the way of its `twin` is stopped early. With `without_fsync` its
-    fsync and fdatasync are answered, and not carried out.
+    A life that begins from `files` (a digest) and goes the way of its `twin` is stopped early; components in `unsteady`
+    do not count for that. With `without_fsync` its fsync and fdatasync are answered, and not carried out.
+    `probe_budget` is a share of step time in percent.
     """
 
     number: int
@@ -33,7 +37,9 @@ class LifeRequest(Record, kw_only=True):
     is_learning: bool = False
     files: str = ""
     twin: FinishedRecovery | None = None
+    unsteady: tuple[str, ...] = ()
     without_fsync: bool = False
+    probe_budget: float = 5.0
 
 
 class LifeResult(Record, kw_only=True):
@@ -46,7 +52,7 @@ class LifeResult(Record, kw_only=True):
 def prepare_folder(request: LifeRequest) -> Sinks:
     """Make the life's folder with empty logs and a scratch folder; HarnessError where that is not possible."""
     folder = Path(request.folder)
-    sinks = Sinks(stdout=folder / "stdout.log", stderr=folder / "stderr.log", ticks=folder / "ticks.log")
+    sinks = Sinks(stdout=folder / "stdout.log", stderr=folder / "stderr.log", ticks=folder / TICKS)
     try:
         (folder / "scratch").mkdir(parents=True, exist_ok=True)
         for path in (sinks.stdout, sinks.stderr, sinks.ticks):

@@ -205,7 +205,7 @@ def _restore_threads() -> None:
 
 def _report_start(ticks: str) -> None:
     """Let the probe report to this life's file, from the start on."""
-    probe = sys.modules.get("ninelives_probe")
+    probe = sys.modules.get("ninelives_probe.running")
     if probe is not None and ticks:
         probe.restart(ticks)
 

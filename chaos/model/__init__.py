@@ -4,11 +4,15 @@ Nothing here touches the world. Every record round-trips through JSON (msgspec),
 and `result.json` need no code of their own. The words are those of the README's glossary.
 """
 
+from chaos.model.diagnosed import Component, Diagnosis, LostState, Manner
+from chaos.model.differences import CheckpointDifference, ComponentDifference, DifferenceKind, LeafDifference
+from chaos.model.fingerprints import Fingerprint, ResetPart
 from chaos.model.losses import Cut, FileSystem, Loss, NotDurable, SurvivingBytes, SurvivingFile, SurvivingName
 from chaos.model.observed import Acknowledgement, Evidence, FileRole, FileState, LifeEnd, LifeRecord
 from chaos.model.operations import Address, CrashPoint, FaultKind, Operation, OperationKind, Phase
 from chaos.model.profile import NameRule, PlannablePoint, SaveProfile, TargetProfile
 from chaos.model.record import PAGE_BYTES, SCHEMA, SIGKILL, TEXT_LIMIT_CHARACTERS, Record
+from chaos.model.steps import StepRecord, StepRun, TensorFacts
 from chaos.model.target import DEFAULT_STEP, Target
 from chaos.model.trials import (
     Enumeration,
@@ -36,8 +40,13 @@ __all__ = [
     "CheckName",
     "CheckResult",
     "CheckStatus",
+    "CheckpointDifference",
+    "Component",
+    "ComponentDifference",
     "CrashPoint",
     "Cut",
+    "Diagnosis",
+    "DifferenceKind",
     "Enumeration",
     "Evidence",
     "Expect",
@@ -46,12 +55,16 @@ __all__ = [
     "FileState",
     "FileSystem",
     "Finding",
+    "Fingerprint",
     "FinishedRecovery",
     "FoundState",
+    "LeafDifference",
     "LifeEnd",
     "LifeRecord",
     "LivesMode",
     "Loss",
+    "LostState",
+    "Manner",
     "NameRule",
     "NotDurable",
     "Operation",
@@ -61,15 +74,19 @@ __all__ = [
     "PlannablePoint",
     "Record",
     "Reference",
+    "ResetPart",
     "SaveProfile",
     "Severity",
     "Start",
+    "StepRecord",
+    "StepRun",
     "SurvivingBytes",
     "SurvivingFile",
     "SurvivingName",
     "Target",
     "TargetProfile",
     "TensorDifference",
+    "TensorFacts",
     "Trial",
     "TrialKind",
     "TrialSpec",

@@ -7,6 +7,7 @@ from enum import StrEnum
 from chaos.model.losses import Loss
 from chaos.model.operations import CrashPoint, FaultKind, Phase
 from chaos.model.record import SIGKILL, Record
+from chaos.model.steps import StepRecord, StepRun
 
 
 class FileRole(StrEnum):
@@ -111,8 +112,10 @@ class LifeRecord(Record, kw_only=True):
     `outside_writes` paths outside of the folder that were opened for writing or changed; `orphans` the command lines of
     processes that outlived the root by more than the grace. `interrupted_calls` counts notifications lost to signals.
     `order_releases` counts operations that were let go out of the recorded order. `num_files` counts every file under
-    the output folder. `step_digests` has one entry for each tick: the probe's digest of everything that training
-    depends on, or an empty text.
+    the output folder. `files` is the digest of everything visible in the output folder when the life began (empty where
+    nobody asked), `step_digests` are those of everything that training depends on at each of its first steps (empty
+    texts for steps without one; nothing where nobody asked). `step_records` are the probe's records that are not the
+    reference's, `step_runs` say where the others belong: `chaos.steps` puts them together.
     """
 
     number: int
@@ -136,6 +139,9 @@ class LifeRecord(Record, kw_only=True):
     interrupted_calls: int = 0
     order_releases: int = 0
     num_operations: int = 0
+    files: str = ""
     step_digests: tuple[str, ...] = ()
+    step_records: tuple[StepRecord, ...] = ()
+    step_runs: tuple[StepRun, ...] = ()
     output_tail: str = ""
     elapsed_s: float = 0.0

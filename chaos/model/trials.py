@@ -6,11 +6,13 @@ from enum import StrEnum
 
 import msgspec
 
+from chaos.model.fingerprints import ResetPart
 from chaos.model.losses import Cut, FileSystem, Loss
 from chaos.model.observed import Acknowledgement, FileState, LifeRecord
 from chaos.model.operations import Address, CrashPoint, FaultKind, Phase
 from chaos.model.profile import TargetProfile
 from chaos.model.record import SCHEMA, Record
+from chaos.model.steps import StepRecord
 from chaos.model.target import Target
 
 
@@ -31,6 +33,7 @@ class TrialKind(StrEnum):
     FAULTED = "faulted"
     EXPLORED = "explored"
     REPEATED = "repeated"
+    FINGERPRINT = "fingerprint"
 
 
 class Trial(Record, kw_only=True):
@@ -38,7 +41,8 @@ class Trial(Record, kw_only=True):
 
     An explored one begins in a crash state that was built, with the digest `state`: its crash points are those that
     lead there, and only the last life is run. Where the power is really cut, the output folder is on a file system of
-    at least `image_bytes` in an image file.
+    at least `image_bytes` in an image file. A fingerprint is the lineage of trial `repeats` once more, in which the
+    part `reset` of the checkpoints (empty: none) is reset before the last life.
     """
 
     number: int
@@ -47,6 +51,8 @@ class Trial(Record, kw_only=True):
     hash_seed: int = 0
     state: str = ""
     image_bytes: int = 0
+    repeats: int = 0
+    reset: str = ""
 
     @property
     def is_real_cut(self) -> bool:
@@ -90,9 +96,15 @@ class Start(Record, kw_only=True):
 
 
 class FinishedRecovery(Record, kw_only=True):
-    """A recovery that ran to its end: the digest of the files that it began from, and of everything after each step."""
+    """A recovery that ran to its end: the digest of the files that it began from, and of everything at each step.
 
+    `trial` is the number of its trial, `has_acknowledged` whether a life before it had acknowledged a save. Of many
+    `steps` only the first ones are given.
+    """
+
+    trial: int = 0
     files: str
+    has_acknowledged: bool = False
     steps: tuple[str, ...]
 
 
@@ -127,9 +139,11 @@ class TrialSpec(Record, kw_only=True):
     `deadline_s` bounds each life. `reference_final` maps the key of each final file to where the reference's lies, to
     measure a difference against. `modules` is the file that says what a warm template imports; without it lives are
     fresh. `out` is the output folder (empty: `out` in the trial's own), `start` the crash state to build in it first.
-    With `enumeration` the last life leaves a recording, and those of the crash states that it went through. `twin` is a
-    recovery from the same files that ran to its end: the last life may be stopped when it goes the same way. With
-    `without_fsync` the target's fsync and fdatasync are answered, and not carried out.
+    With `enumeration` the last life leaves a recording, and those of the crash states that it went through. `twins` are
+    recoveries that ran to their end: the last life may be stopped when it goes the way of one from the same files
+    (None: nobody asked, and its files are not digested). With `without_fsync` the target's fsync and fdatasync are
+    answered, and not carried out. `probe_budget` is the share of step time, in percent, that the probe's digests may
+    take, `known_steps` the file with the reference's records.
     """
 
     schema: int = SCHEMA
@@ -144,8 +158,10 @@ class TrialSpec(Record, kw_only=True):
     out: str = ""
     start: Start | None = None
     enumeration: Enumeration | None = None
-    twin: FinishedRecovery | None = None
+    twins: tuple[FinishedRecovery, ...] | None = None
     without_fsync: bool = False
+    probe_budget: float = 5.0
+    known_steps: str = ""
 
 
 class TensorDifference(Record, kw_only=True):
@@ -169,6 +185,8 @@ class Outcome(Record, kw_only=True):
 
     `unreached` are crash points that the lives never came to (the life ended first). `differences` maps the key of each
     final file that is not the reference's, bit for bit, to how it differs. `cut` is what a real power cut showed.
+    `reset` is what was reset before the last life of a fingerprint. `twin` is the trial beside whose recovery the last
+    life was stopped early (None: it was not).
     """
 
     trial: Trial
@@ -177,6 +195,8 @@ class Outcome(Record, kw_only=True):
     differences: dict[str, TensorDifference] = msgspec.field(default_factory=dict)
     elapsed_s: float = 0.0
     cut: Cut | None = None
+    twin: int | None = None
+    reset: ResetPart | None = None
 
     @property
     def kills_landed(self) -> int:
@@ -191,7 +211,7 @@ class Reference(Record, kw_only=True):
     `final` are the final files of the first reference (role FINAL); `unsafe` the checkpoints that
     `torch.load(weights_only=True)` refuses. `no_save_final` are those of the run that does not save (None: not run).
     `acknowledgements` are the control's, whose checkpoints after each save tell later which save a surviving file is
-    of.
+    of. `steps` are the probe's records of the first run, `unsteady` the components that the two runs did not agree on.
     """
 
     outcomes: tuple[Outcome, ...]
@@ -204,3 +224,5 @@ class Reference(Record, kw_only=True):
     no_save_final: tuple[FileState, ...] | None = None
     acknowledgements: tuple[Acknowledgement, ...] = ()
     seconds: float = 0.0
+    steps: tuple[StepRecord, ...] = ()
+    unsteady: tuple[str, ...] = ()

@@ -6,6 +6,8 @@ from enum import StrEnum
 
 import msgspec
 
+from chaos.model.diagnosed import Diagnosis
+from chaos.model.fingerprints import Fingerprint
 from chaos.model.operations import CrashPoint, FaultKind
 from chaos.model.record import Record
 
@@ -37,6 +39,8 @@ class CheckName(StrEnum):
     CORRUPTION_ACCEPTED = "corruption_accepted"
     DID_NOT_FINISH = "did_not_finish"
     SILENT_DIVERGENCE = "silent_divergence"
+    DATA_REPEATED = "data_repeated"
+    DATA_SKIPPED = "data_skipped"
     SAVING_CHANGES_TRAINING = "saving_changes_training"
     ORPHAN_PROCESSES = "orphan_processes"
     LEAKED_FILES = "leaked_files"
@@ -70,7 +74,8 @@ class CheckResult(Record, kw_only=True):
 class Finding(Record, kw_only=True):
     """A failed rule, de-duplicated, with the command that shows it again; `life` is the one it showed in (0: none).
 
-    `fault` is the kind of fault that it showed under (None: without any).
+    `fault` is the kind of fault that it showed under (None: without any). `diagnosis` says which state was lost, where
+    the probe could see it.
     """
 
     id: str
@@ -84,6 +89,8 @@ class Finding(Record, kw_only=True):
     detail: str
     replay: str
     seen: int = 1
+    diagnosis: Diagnosis | None = None
+    fingerprint: Fingerprint | None = None
 
 
 class Verdict(StrEnum):

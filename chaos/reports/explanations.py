@@ -124,6 +124,23 @@ EXPLANATIONS: Mapping[CheckName, Explanation] = MappingProxyType(
                 "precision."
             ),
         ),
+        CheckName.DATA_REPEATED: Explanation(
+            rule="an interrupted lineage sees no sample more often than the uninterrupted run",
+            meaning="Samples that the training had already used were used again after the restart, in place of others.",
+            cause=(
+                "Usually the position in the data is not restored, so that the epoch (or all) begins anew, it is saved "
+                "before the batch that it counts was used, or the sampler shuffles in another order than before: save "
+                "the position together with the weights, and make the shuffle a function of seed and epoch."
+            ),
+        ),
+        CheckName.DATA_SKIPPED: Explanation(
+            rule="an interrupted lineage leaves out no sample that the uninterrupted run had seen by then",
+            meaning="Samples that were still to come were never used after the restart: the model has not seen them.",
+            cause=(
+                "Usually batches that the loader had fetched ahead count as used, a half-filled accumulation is thrown "
+                "away, or the number of batches to skip is not set back to 0 when the next epoch begins."
+            ),
+        ),
         CheckName.SAVING_CHANGES_TRAINING: Explanation(
             rule="a run that saves ends with the same bits as one that does not",
             meaning="To save, by itself and without any kill, changes what is trained.",

@@ -131,6 +131,10 @@ def print_exploration(console: Console, explored: Explored) -> None:
     console.print()
     for line in _counts_in_words(explored):
         console.print(line, style="bold")
+    if explored.states_early_stopped:
+        console.print(
+            f"  {explored.states_early_stopped} recoveries were stopped early, beside one from the same files"
+        )
     if explored.by_operation:
         table = Table(box=None, pad_edge=False, padding=(0, 2))
         table.add_column("  operation")
@@ -226,8 +230,14 @@ def exploration_in_words(verdict: Verdict, explored: Explored) -> str:
         what = f"each of {tried} states and errors tried ({', '.join(kinds)})"
         refused = FAULT_WORDS[FaultKind.BIT_FLIP] in kinds
         others = "; where no other checkpoint was left, it refused a damaged one" if refused else ""
-        return f"the target came back from {what}, and ended with the same bits{others}."
+        return f"the target came back from {what}, and ended with the same bits{others}{_stopped_in_words(explored)}."
     return (
         f"a kill at any of {explored.points} crash points leaves one of {explored.states_distinct} states; from each "
-        "of them the target came back and ended with the same bits."
+        f"of them the target came back and ended with the same bits{_stopped_in_words(explored)}."
     )
+
+
+def _stopped_in_words(explored: Explored) -> str:
+    """Say of how many recoveries the end was not seen; empty where of none."""
+    stopped = explored.states_early_stopped
+    return f" ({stopped} recoveries went the way of one from the same files, and were stopped early)" if stopped else ""

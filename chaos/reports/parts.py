@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
 
+from chaos.diagnosis import in_words
 from chaos.model import CheckName, FaultKind, Finding, Record, Severity, Verdict
 from chaos.reports.explanations import EXPLANATIONS
 from chaos.verdict import NO_FAULT
@@ -94,7 +95,9 @@ def _finding(number: int, finding: Finding, width: int, *, is_first: bool) -> It
         yield from labelled("what broke", explanation.meaning, width)
     yield from labelled("where", _place(finding), width)
     yield from labelled("seen", finding.detail, width)
-    if is_first:
+    if finding.diagnosis is not None:
+        yield from labelled("lost", "\n".join(in_words(finding.diagnosis)), width)
+    if is_first and (finding.diagnosis is None or not finding.diagnosis.lost):
         yield from labelled("why", explanation.cause, width)
     yield Line(text=f"  {'next':<{LABEL}}{finding.replay}", style="bold")
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import msgspec
 import xxhash
 
-from chaos.checks.lineage import counterpart, is_completed
+from chaos.checks.lineage import counterpart, is_completed, is_stopped
 from chaos.coverage import Coverage
 from chaos.explored import Explored
 from chaos.model import (
@@ -82,12 +82,12 @@ class Result(Record, kw_only=True):
     `verdicts` has one for each kind of fault, judged by itself; `verdict` is the gravest of them. `kills_requested` and
     the other counts of kills are of faults of all kinds. `checks` gives each check's status, `not_run` the reasons of
     those that were not run, `inconclusive` the sentences that say what was not proven. `verified_kills` counts landed
-    kills whose lineage ran to its end and was compared. `coverage` says which of the known crash points these kills
-    were, and what they bound if nothing was found. `lives` says how lives were started after the references,
-    `trials_repeated` how many trials of a warm campaign were run again with fresh lives. `outside_writes` are paths
-    outside of the output folder that some life wrote to, at most fifty, sorted. `exploration` is what `chaos explore`
-    enumerated (None: this was no exploration); in JSON its keys are the result's. `not_guaranteed` says what a verdict
-    in this mode leaves open, `error` what broke the campaign off before its end.
+    kills whose lineage ran to its end and was compared; those of the `recoveries_stopped_early` are none. `coverage`
+    says which of the known crash points these kills were, and what they bound if nothing was found. `lives` says how
+    lives were started after the references, `trials_repeated` how many trials of a warm campaign were run again with
+    fresh lives. `outside_writes` are paths outside of the output folder that some life wrote to, at most fifty, sorted.
+    `exploration` is what `chaos explore` enumerated (None: this was no exploration); in JSON its keys are the result's.
+    `not_guaranteed` says what a verdict in this mode leaves open, `error` what broke the campaign off before its end.
     """
 
     schema: int = SCHEMA
@@ -121,6 +121,7 @@ class Result(Record, kw_only=True):
     elapsed_s: float
     verified_kills: int
     verified_kills_per_hour: float
+    recoveries_stopped_early: int = 0
     run_dir: str
     outside_writes: tuple[str, ...] = ()
     not_guaranteed: tuple[str, ...] = ()
@@ -165,6 +166,7 @@ def build_result(
         elapsed_s=facts.elapsed_s,
         verified_kills=verified,
         verified_kills_per_hour=round(verified * _HOUR_S / facts.elapsed_s, 1) if facts.elapsed_s > 0 else 0.0,
+        recoveries_stopped_early=len({outcome.trial.number for outcome in outcomes if is_stopped(outcome)}),
         run_dir=facts.run_dir,
         outside_writes=outside_writes((*reference.outcomes, *outcomes)),
         lives=facts.lives,

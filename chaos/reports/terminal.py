@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, TextIO
 
-from chaos.checks.lineage import is_completed
+from chaos.checks.lineage import is_completed, is_stopped
 from chaos.checks.severity import severity_of
 from chaos.journal import (
     CampaignEnded,
@@ -141,6 +141,8 @@ def trial_in_words(outcome: Outcome) -> str:
         end = "no life was started"
     elif is_completed(outcome):
         end = "ran to its end"
+    elif is_stopped(outcome):
+        end = f"stopped early, beside trial {outcome.twin}"
     else:
         end = _end_in_words(outcome.lives[-1])
     return f"trial {outcome.trial.number} ({outcome.trial.kind}): {kills}; {end}  {outcome.elapsed_s:.1f} s"
@@ -294,7 +296,9 @@ def _speed(result: Result) -> str:
         return f"{judged} crash states judged in {result.elapsed_s:.1f} s, {hourly:,.0f} an hour"
     word = "kill" if tuple(result.verdicts) == (FaultKind.KILL,) else "fault"
     kills = f"1 verified {word}" if result.verified_kills == 1 else f"{result.verified_kills} verified {word}s"
-    return f"{kills} in {result.elapsed_s:.1f} s, {result.verified_kills_per_hour:,.0f} an hour"
+    early = result.recoveries_stopped_early
+    stopped = f", {early} {'recovery' if early == 1 else 'recoveries'} stopped early," if early else ""
+    return f"{kills}{stopped} in {result.elapsed_s:.1f} s, {result.verified_kills_per_hour:,.0f} an hour"
 
 
 def _meaning(result: Result) -> str:
@@ -314,5 +318,6 @@ def _meaning(result: Result) -> str:
     not_run = [name for name, status in checks.items() if status is CheckStatus.NOT_RUN]
     rest = f"; {len(not_run)} {'was' if len(not_run) == 1 else 'were'} not run" if not_run else ""
     warned = "; there are warnings" if result.findings else ""
-    same = "; every interrupted run ended with the same bits" if CheckName.SILENT_DIVERGENCE in passed else ""
+    which = " that was not stopped early" if result.recoveries_stopped_early else ""
+    same = f"; every interrupted run{which} ended with the same bits" if CheckName.SILENT_DIVERGENCE in passed else ""
     return f"{proven}{rest}{same}{warned}."

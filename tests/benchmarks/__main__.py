@@ -27,6 +27,8 @@ from speed.records import Report, Script, Sizes, Tool
 from speed.tables import show
 
 _WIDTH = 160
+# Steps and width of the scripts that the probe's cost is measured in: 0.3 and 20 million parameters.
+_PROBED = ((300, 272), (40, 2236))
 
 
 @click.command()
@@ -46,6 +48,12 @@ _WIDTH = 160
 @click.option("--large-steps", type=click.IntRange(10), default=150, show_default=True, help="Steps of the larger one.")
 @click.option("--large-width", type=click.IntRange(2), default=512, show_default=True, help="Width of its layers.")
 @click.option("--large-batch", type=click.IntRange(1), default=256, show_default=True, help="Rows of its batches.")
+@click.option(
+    "--diff-bytes", type=click.IntRange(1 << 20), default=256 << 20, show_default=True, help="Of files to compare."
+)
+@click.option(
+    "--probe-rounds", type=click.IntRange(1), default=5, show_default=True, help="Rounds for the cost of the probe."
+)
 @click.option(
     "--skip",
     type=click.Choice([tool.value for tool in Tool]),
@@ -76,8 +84,9 @@ def _sizes(*, limit_s: float, **whole: int) -> Sizes:
         steps=large_steps, every=large_steps // 10, width=whole.pop("large_width"), batch=whole.pop("large_batch")
     )
     tiny = Script(steps=whole.pop("steps"), every=whole.pop("every"), width=32, batch=32)
+    probed = tuple(Script(steps=steps, every=steps // 2, width=width, batch=32) for steps, width in _PROBED)
     fresh_kills = whole.pop("kills")
-    return Sizes(limit_s=limit_s, fresh_kills=fresh_kills, tiny=tiny, large=large, **whole)
+    return Sizes(limit_s=limit_s, fresh_kills=fresh_kills, tiny=tiny, large=large, probed=probed, **whole)
 
 
 def _print(report: Report, *, is_json: bool, has_profile: bool) -> None:

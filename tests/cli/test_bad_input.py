@@ -46,6 +46,7 @@ def _object_of(ended: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     ("words", "said"),
     [
         (["nosuch"], "there is no scenario `nosuch`"),
+        (["--no-intercept", "--stop-early"], "so it is never stopped early"),
         (["in_plce"], "Did you mean `in_place`?"),
         (["unknown_key.toml"], "unknown_key.toml: `clam`: is not a known key\n  Did you mean `claim`?"),
         ([*GLOBS, "--", "no-such-program", "{out}"], "the command `no-such-program` is not on PATH"),

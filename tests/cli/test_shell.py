@@ -90,7 +90,7 @@ def test_both_names_and_the_module_are_the_same_command(chaos_command: Path, tmp
     ("arguments", "said"),
     [
         (["lst"], "Error: there is no command `lst`\n  Did you mean `list`?\n  See `chaos --help`.\n"),
-        (["frobnicate"], "Commands: run, explore, demo, nightly"),
+        (["frobnicate"], "Commands: run, explore, demo, ablate, nightly"),
         (["list", "--jsn"], "See `chaos list --help`."),
         (["validate"], "Missing argument 'SCENARIO'"),
         (["validate", "durble"], "Did you mean `durable`?"),

@@ -21,6 +21,8 @@ from chaos.model import (
     Phase,
     Reference,
     SaveProfile,
+    StepRecord,
+    StepRun,
     Target,
     TargetProfile,
     Trial,
@@ -71,6 +73,29 @@ class Records:
         address = Address(save=save, file=file, incarnation=1, call=call, occurrence=2)
         return CrashPoint(address=address, expected_phase=Phase.SAVE)
 
+    def step(self, ordinal: int, **changes: Any) -> StepRecord:
+        """Return what the probe saw of one step of the reference: weights and a batch that no other step has."""
+        components = {"weights": f"weights{ordinal - 1}", "data": f"data{ordinal}"}
+        record = StepRecord(ordinal=ordinal, optimizer="AdamW", components=components, batches=(f"batch{ordinal}",))
+        return replace(record, **changes)
+
+    def steps(self, first: int = 1, last: int = TOTAL) -> tuple[StepRecord, ...]:
+        """Return what the probe saw of some steps of the reference."""
+        return tuple(self.step(ordinal) for ordinal in range(first, last + 1))
+
+    def runs(self, resumed: int, steps: int) -> tuple[StepRun, ...]:
+        """Return that a life's steps are those of the reference after the save `resumed`."""
+        return (StepRun(first=0, reference=resumed * EVERY, count=steps),) if steps else ()
+
+    def fed(self, resumed: int, first: int) -> dict[str, Any]:
+        """Return what the probe saw of a last life that resumed from a save, and was fed from batch `first` on."""
+        steps = self.steps(resumed * EVERY + 1)
+        fed = (
+            replace(step, ordinal=number, batches=(f"batch{first + number - 1}",))
+            for number, step in enumerate(steps, start=1)
+        )
+        return {"step_runs": (), "step_records": tuple(fed)}
+
     def evidence(self, point: CrashPoint, **changes: Any) -> Evidence:
         """Return the full proof of a kill."""
         proof = Evidence(
@@ -96,6 +121,7 @@ class Records:
             has_probe=True,
             acknowledgements=self.acknowledgements(resumed + 1, saved),
             crash_state=self.checkpoints(saved),
+            step_runs=self.runs(resumed, min(saved + 1, NUM_SAVES) * EVERY - resumed * EVERY),
         )
         return replace(life, **changes)
 
@@ -112,6 +138,7 @@ class Records:
             has_probe=True,
             acknowledgements=self.acknowledgements(resumed + 1, NUM_SAVES),
             crash_state=(*self.checkpoints(NUM_SAVES), self.final()),
+            step_runs=self.runs(resumed, steps),
             elapsed_s=3.0,
         )
         return replace(life, **changes)
@@ -186,6 +213,7 @@ class Records:
             unsafe=(),
             no_save_final=(self.final(),),
             seconds=3.0,
+            steps=self.steps(),
         )
         return replace(reference, **changes)
 

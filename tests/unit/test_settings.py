@@ -56,6 +56,15 @@ def test_false_on_the_command_line_is_an_answer() -> None:
     assert merge(layers, draw_seed=lambda: 1).strict is False
 
 
+def test_recoveries_run_to_their_end_unless_told_otherwise() -> None:
+    """Early stop is off and fingerprints are on, until a variable or an option says so."""
+    plain = merge({}, draw_seed=lambda: 1)
+    assert (plain.stop_early, plain.fingerprints) == (False, True)
+    told = layer_from_environment({"CHAOS_STOP_EARLY": "1", "CHAOS_FINGERPRINTS": "false"})
+    settings = merge({Source.ENVIRONMENT: told}, draw_seed=lambda: 1)
+    assert (settings.stop_early, settings.fingerprints) == (True, False)
+
+
 def test_defaults_are_those_of_the_design() -> None:
     """Without any source: 20 kills, a drawn seed, ten minutes a life, fresh lives, interception on, no bounds."""
     settings = merge({}, draw_seed=lambda: 77)

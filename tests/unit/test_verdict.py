@@ -68,6 +68,8 @@ def bad_campaign(name: CheckName, records: Any) -> dict[str, Any]:
         CheckName.LOST_WORK: lambda: records.with_life(4, -1, first_step=1, steps=60),
         CheckName.DID_NOT_FINISH: lambda: records.with_life(4, -1, last_step=59),
         CheckName.SILENT_DIVERGENCE: lambda: records.with_life(4, -1, crash_state=final),
+        CheckName.DATA_REPEATED: lambda: records.with_life(4, -1, **records.fed(2, first=1)),
+        CheckName.DATA_SKIPPED: lambda: records.with_life(4, -1, **records.fed(2, first=31)),
         CheckName.ORPHAN_PROCESSES: lambda: records.with_life(4, -1, orphans=("sleep 9",)),
         CheckName.LEAKED_FILES: lambda: leaking(records),
     }

@@ -1,8 +1,8 @@
 """The probe of Ninelives: a tick at each optimizer step, so that a script that prints nothing has a clock too.
 
-Loaded by the interpreter's `site` because its folder is first on PYTHONPATH. It waits for `torch.optim.optimizer` to be
-imported, registers one global hook, and writes a word to the file that NINELIVES_TICKS names. It draws from no
-generator, keeps no tensor, and hands on to the user's own `sitecustomize`, if there is one.
+Loaded by the interpreter's `site` because its folder is first on PYTHONPATH. It reports to the file that
+NINELIVES_TICKS names that there is an interpreter, arms torch once the target imports it (`ninelives_probe` beside this
+file), and hands on to the user's own `sitecustomize`, if there is one.
 """
 
 # ruff: noqa: INP001, PTH100, PTH120 - it runs at every start of the target's Python: no package, no pathlib
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 
 TYPE_CHECKING = False
 
@@ -19,110 +20,19 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
+    from ninelives_probe.arming import Arming  # type: ignore[import-not-found]
+
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _OPTIMIZER = "torch.optim.optimizer"
-_HIGH_FD = 200
-
-
-class _Reporter:
-    """Appends words to the file of ticks; a target that closed, lost or reused its descriptor is not disturbed."""
-
-    def __init__(self, path: str) -> None:
-        """Report to `path`, whatever becomes of the environment and of the working folder later."""
-        self._path = path
-        self._fd = -1
-        self._identity: tuple[int, int] | None = None
-
-    def go_to(self, path: str) -> None:
-        """Report to another file from now on."""
-        if self._identity is not None and self._is_open():
-            os.close(self._fd)
-        self._path, self._identity = path, None
-
-    def report(self, word: bytes) -> None:
-        """Append one word, through the descriptor that was kept if it is still the file's."""
-        try:
-            if not self._is_open():
-                self._open()
-            os.write(self._fd, word)
-        except OSError:
-            return
-
-    def _is_open(self) -> bool:
-        """Tell whether the number that was kept still means the file: the target may have closed and reused it."""
-        if self._identity is None:
-            return False
-        try:
-            state = os.fstat(self._fd)
-        except OSError:
-            return False
-        return (state.st_dev, state.st_ino) == self._identity
-
-    def _open(self) -> None:
-        """Open the file under a high number, so that the target's own numbers stay as they are."""
-        import fcntl
-
-        self._identity = None
-        low = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
-        try:
-            self._fd = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, _HIGH_FD)
-            os.close(low)
-        except OSError:
-            self._fd = low  # so few descriptors are allowed that there is no high number
-        state = os.fstat(self._fd)
-        self._identity = (state.st_dev, state.st_ino)
-
-
-_reporter = _Reporter(os.environ.get("NINELIVES_TICKS", ""))
-
-
-def _after_step(optimizer: object, args: object, kwargs: object) -> None:  # noqa: ARG001 - the hook's signature
-    """Tell that an optimizer has done a step."""
-    _reporter.report(b"tick\n")
-
-
-def restart(path: str) -> None:
-    """Report to `path` as a new interpreter would, where this one was forked from another."""
-    _reporter.go_to(path)
-    _reporter.report(b"interpreter\n")
-    if _OPTIMIZER in sys.modules:
-        _reporter.report(b"torch\n")
-
-
-def _list_modules(path: str, root: int) -> None:
-    """At the end of the first process, leave the names of all modules that a warm template may import before."""
-    if os.getpid() != root:
-        return
-    try:
-        import json
-
-        torch = sys.modules.get("torch")
-        found = {"modules": _installed_modules(), "uses_cuda": bool(torch and torch.cuda.is_initialized())}
-        with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123 - no pathlib here
-            json.dump(found, file)
-    except Exception:  # noqa: BLE001 - whatever a module of the target does when looked at, its end is not disturbed
-        return
-
-
-def _installed_modules() -> list[str]:
-    """Return the loaded modules of the standard library and of installed packages, in the order of their import."""
-    import site
-    import sysconfig
-
-    folders = [*sysconfig.get_paths().values(), *site.getsitepackages(), site.getusersitepackages()]
-    places = tuple(os.path.realpath(folder) + os.sep for folder in folders)
-    names = []
-    for name, module in list(sys.modules.items()):
-        spec = getattr(module, "__spec__", None)
-        origin = getattr(spec, "origin", None)
-        is_installed = origin in ("built-in", "frozen") or os.path.realpath(origin or "").startswith(places)
-        if is_installed and getattr(spec, "name", None) == name and name != "sitecustomize":
-            names.append(name)
-    return names
 
 
 class _WatchForTorch:
-    """A finder that lets all imports pass, and adds the hook once the optimizers are loaded."""
+    """A finder that lets all imports pass, and arms the modules that matter once they are loaded."""
+
+    def __init__(self, arming: Arming) -> None:
+        """Arm what `arming` names."""
+        self._arming = arming
+        self._left = set(arming.modules)
 
     def find_spec(
         self,
@@ -130,10 +40,10 @@ class _WatchForTorch:
         path: Sequence[str] | None = None,  # noqa: ARG002 - the finder's signature
         target: ModuleType | None = None,  # noqa: ARG002 - the finder's signature
     ) -> ModuleSpec | None:
-        """Wrap the loader of the one module that matters."""
-        if name != _OPTIMIZER:
+        """Wrap the loader of a module that matters."""
+        if name not in self._left:
             return None
-        sys.meta_path.remove(self)
+        self._left.discard(name)  # and so the search below passes by here
         import importlib.util
 
         spec = importlib.util.find_spec(name)
@@ -143,10 +53,10 @@ class _WatchForTorch:
 
         def exec_module(module: ModuleType) -> None:
             load(module)
-            register = getattr(module, "register_optimizer_step_post_hook", None)
-            if register is not None:
-                register(_after_step)
-            _reporter.report(b"torch\n")
+            with suppress(Exception):  # another torch than any known: it goes unarmed
+                self._arming.modules[name](module)
+            if name == _OPTIMIZER:
+                reporter.report(b"torch\n")
 
         spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
@@ -165,12 +75,29 @@ def _run_users_own() -> None:
         spec.loader.exec_module(module)
 
 
+def restart(path: str) -> None:
+    """Report to `path` as a new interpreter would, where this one was forked from another."""
+    reporter.go_to(path)
+    arming.begin()
+    reporter.report(b"interpreter\n")
+    if _OPTIMIZER in sys.modules:
+        reporter.report(b"torch\n")
+
+
 if os.environ.get("NINELIVES_TICKS"):
-    sys.modules["ninelives_probe"] = sys.modules[__name__]
-    sys.meta_path.insert(0, _WatchForTorch())
+    from ninelives_probe.arming import Arming
+    from ninelives_probe.reporter import Reporter  # type: ignore[import-not-found]
+
+    reporter = Reporter(os.environ["NINELIVES_TICKS"])
+    arming = Arming(reporter)
+    sys.modules["ninelives_probe.running"] = sys.modules[__name__]
+    sys.meta_path.insert(0, _WatchForTorch(arming))
+    sys.addaudithook(arming.see_event)
     if os.environ.get("NINELIVES_MODULES"):
         import atexit
 
-        atexit.register(_list_modules, os.environ.pop("NINELIVES_MODULES"), os.getpid())
-    _reporter.report(b"interpreter\n")
+        from ninelives_probe.imports import list_modules  # type: ignore[import-not-found]
+
+        atexit.register(list_modules, os.environ.pop("NINELIVES_MODULES"), os.getpid())
+    reporter.report(b"interpreter\n")
 _run_users_own()

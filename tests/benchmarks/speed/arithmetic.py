@@ -6,6 +6,8 @@ import statistics
 from collections.abc import Sequence
 from itertools import pairwise
 
+from .records import Spread
+
 HOUR_S = 3600.0
 
 
@@ -43,3 +45,9 @@ def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
         return values[0], values[0], values[0]
     lower, median, upper = statistics.quantiles(values, n=4, method="inclusive")
     return lower, median, upper
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """Return median and spread of ratios."""
+    lower, median, upper = quartiles(values)
+    return Spread(median=median, lowest=min(values), lower_quartile=lower, upper_quartile=upper, highest=max(values))

@@ -12,11 +12,13 @@ from chaos.errors import ChaosError
 
 from .arithmetic import multiple, per_hour, worker_seconds_each
 from .campaigns import measure_explore, measure_run
+from .differences import measure_differences
 from .floor import measure_floor
 from .machine import this_machine
 from .peer import measure_peer
 from .plain_loop import measure_plain_loop
-from .records import Floor, Measurement, Report, Row, Sizes, Slowdown, Status, Tool
+from .probing import measure_probing
+from .records import DiffSpeed, Floor, Measurement, ProbeCost, Report, Row, Sizes, Slowdown, Status, Tool
 from .slowdown import measure_slowdown
 
 
@@ -39,6 +41,16 @@ def compare(
     if Tool.SLOWDOWN not in skipped:
         say(f"measuring the {Tool.SLOWDOWN}: {sizes.pairs} rounds of three runs")
         slowdown, reason = _slowdown(sizes, folder / Tool.SLOWDOWN)
+    differences: tuple[DiffSpeed, ...] = ()
+    no_differences = "skipped"
+    if Tool.DIFF not in skipped:
+        say(f"measuring {Tool.DIFF}: files of {sizes.diff_bytes:,} bytes")
+        differences, no_differences = _differences(sizes, folder / Tool.DIFF)
+    probing: tuple[ProbeCost, ...] = ()
+    no_probing = "skipped"
+    if Tool.PROBE not in skipped:
+        say(f"measuring the {Tool.PROBE}: {sizes.probe_rounds} rounds of four runs, of {len(sizes.probed)} sizes")
+        probing, no_probing = _probing(sizes, folder / Tool.PROBE)
     return Report(
         machine=machine,
         sizes=sizes,
@@ -46,6 +58,10 @@ def compare(
         rows=rows(tuple(measurements), floor),
         slowdown=slowdown,
         no_slowdown=reason,
+        differences=differences,
+        no_differences=no_differences,
+        probing=probing,
+        no_probing=no_probing,
         elapsed_s=time.perf_counter() - started,
     )
 
@@ -101,3 +117,20 @@ def _slowdown(sizes: Sizes, place: Path) -> tuple[Slowdown | None, str]:
         return measure_slowdown(sizes.large, sizes, place), ""
     except ChaosError as error:
         return None, str(error)
+
+
+def _differences(sizes: Sizes, place: Path) -> tuple[tuple[DiffSpeed, ...], str]:
+    """Measure `chaos diff`; nothing and the reason where that fails."""
+    try:
+        return measure_differences(sizes.diff_bytes, place, sizes.limit_s), ""
+    except ChaosError as error:
+        return (), str(error)
+
+
+def _probing(sizes: Sizes, place: Path) -> tuple[tuple[ProbeCost, ...], str]:
+    """Measure the probe; nothing and the reason where that fails."""
+    place.mkdir()
+    try:
+        return measure_probing(sizes.probed, sizes.probe_rounds, place, sizes.limit_s), ""
+    except (ChaosError, OSError) as error:
+        return (), str(error)

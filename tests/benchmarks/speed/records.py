@@ -23,6 +23,8 @@ class Tool(StrEnum):
     EXPLORE = "chaos-explore"
     POWER = "chaos-explore-power-loss"
     SLOWDOWN = "slow-down"
+    DIFF = "chaos-diff"
+    PROBE = "probe"
 
 
 class Status(StrEnum):
@@ -59,6 +61,11 @@ class Script(Record, kw_only=True):
         """Return the options that say how large a step is."""
         return ("--width", str(self.width), "--batch", str(self.batch))
 
+    @property
+    def num_parameters(self) -> int:
+        """Return the number of parameters of its two layers, the one between being twice as wide."""
+        return 4 * self.width**2 + 3 * self.width
+
 
 class Sizes(Record, kw_only=True):
     """How much is measured: the benchmark's options, but for where tools are."""
@@ -74,6 +81,9 @@ class Sizes(Record, kw_only=True):
     seed: int
     tiny: Script
     large: Script
+    diff_bytes: int = 0
+    probe_rounds: int = 0
+    probed: tuple[Script, ...] = ()
 
 
 class Machine(Record, kw_only=True):
@@ -188,8 +198,45 @@ class Slowdown(Record, kw_only=True):
     calls: int
 
 
+class DiffSpeed(Record, kw_only=True):
+    """How long it takes to compare two checkpoints of `size_bytes` each in one format, files in the page cache.
+
+    Seconds are of whole processes, the best of some runs: `cmp` on two equal files (None where there is none), `chaos
+    diff` on the same, and on two that differ in every element. `peak_bytes` is the most memory that any process had.
+    """
+
+    format: str
+    size_bytes: int
+    cmp_s: float | None
+    equal_s: float
+    different_s: float
+    peak_bytes: int
+
+
+class BudgetCost(Record, kw_only=True):
+    """What the probe costs at one budget, in percent of the step time: ratios of step times to those without it.
+
+    `digested` is the share of the steps whose record has weights, gradients and state, `recorded` of those that have at
+    least the data, the generators and the settings; the others have a number only. Both are medians.
+    """
+
+    percent: float
+    slowdown: Spread
+    digested: float
+    recorded: float
+
+
+class ProbeCost(Record, kw_only=True):
+    """What the probe costs in one script, without interception; `plain_step_s` is a step's time without it (median)."""
+
+    script: Script
+    rounds: int
+    plain_step_s: float
+    budgets: tuple[BudgetCost, ...]
+
+
 class Report(Record, kw_only=True):
-    """The whole benchmark. `no_slowdown` says why there is no slow-down."""
+    """The whole benchmark. `no_slowdown`, `no_differences` and `no_probing` say why there is none of those figures."""
 
     schema: int = SCHEMA
     machine: Machine
@@ -198,6 +245,10 @@ class Report(Record, kw_only=True):
     rows: tuple[Row, ...]
     slowdown: Slowdown | None = None
     no_slowdown: str = ""
+    differences: tuple[DiffSpeed, ...] = ()
+    no_differences: str = ""
+    probing: tuple[ProbeCost, ...] = ()
+    no_probing: str = ""
     elapsed_s: float
 
     @property

@@ -25,9 +25,9 @@ from chaos.model import FileState, LifeEnd, Record, TargetProfile
 from chaos.roles import FileNames
 from chaos.states.snapshot import Photographer
 
-from .arithmetic import neighbours, quartiles, ratios
+from .arithmetic import neighbours, ratios, spread
 from .children import run_bounded
-from .records import Script, Sizes, Slowdown, Spread
+from .records import Script, Sizes, Slowdown
 from .script import CHECKPOINT, FINAL, command_of, target_of
 
 _TIMES: Final = re.compile(r"^times: whole ([\d.]+) training ([\d.]+) saving ([\d.]+)$", re.MULTILINE)
@@ -87,7 +87,7 @@ class _Runner:
         life = self._new_folder()
         with temporary_folder() as temporary:
             environment = life_environment(
-                os.environ, {}, hash_seed=_HASH_SEED, scratch=life, temporary=temporary, ticks=None
+                os.environ, {}, hash_seed=_HASH_SEED, scratch=life, temporary=temporary, ticks=None, probe_budget=0
             )
             command = command_of(self._script, str(life / "out"))
             finished = run_bounded(command, cwd=self._folder, limit_s=self._sizes.limit_s, env=environment)
@@ -148,22 +148,16 @@ def summary(rounds: Sequence[_Round]) -> Slowdown:
     training = [one.training_s for one in plain]
     return Slowdown(
         pairs=len(rounds),
-        training=_spread(ratios([one.training_s for one in held], training)),
-        steps=_spread(ratios([one.steps_s for one in held], [one.steps_s for one in plain])),
-        saving=_spread(ratios([one.saving_s for one in held], [one.saving_s for one in plain])),
-        training_with_looks=_spread(ratios([one.looked_at.training_s for one in rounds], training)),
-        whole=_spread(ratios([one.whole_s for one in held], [one.whole_s for one in plain])),
+        training=spread(ratios([one.training_s for one in held], training)),
+        steps=spread(ratios([one.steps_s for one in held], [one.steps_s for one in plain])),
+        saving=spread(ratios([one.saving_s for one in held], [one.saving_s for one in plain])),
+        training_with_looks=spread(ratios([one.looked_at.training_s for one in rounds], training)),
+        whole=spread(ratios([one.whole_s for one in held], [one.whole_s for one in plain])),
         saving_share=statistics.median(one.saving_s / one.training_s for one in plain),
         noise=statistics.median(neighbours(training)) if len(rounds) > 1 else 0.0,
         plain_training_s=statistics.median(training),
         calls=round(statistics.median(one.calls for one in held)),
     )
-
-
-def _spread(values: tuple[float, ...]) -> Spread:
-    """Return median and spread of ratios."""
-    lower, median, upper = quartiles(values)
-    return Spread(median=median, lowest=min(values), lower_quartile=lower, upper_quartile=upper, highest=max(values))
 
 
 def _times(output: str, *, calls: int) -> _Times:

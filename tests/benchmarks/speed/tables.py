@@ -27,6 +27,8 @@ def show(report: Report, console: Console, *, has_profile: bool) -> None:
     if has_profile:
         _show_shares(report.rows, console)
     _show_slowdown(report, console)
+    _show_differences(report, console)
+    _show_probing(report, console)
     console.print(f"\nAll of it took {report.elapsed_s:.0f} s.")
 
 
@@ -124,6 +126,50 @@ def _show_slowdown(report: Report, console: Console) -> None:
             soft_wrap=True,
         )
     console.print(f"  two plain runs in a row differ by {slowdown.noise:.1%} (median)")
+
+
+def _show_differences(report: Report, console: Console) -> None:
+    """Say how fast two checkpoints are compared, beside `cmp`."""
+    if not report.differences:
+        console.print(f"\nchaos diff: not measured: {report.no_differences}", soft_wrap=True)
+        return
+    console.print("\nchaos diff, whole processes, files in the page cache, the best of four runs:")
+    table = Table("format", title_justify="left")
+    for name in ("bytes each", "cmp, s", "equal, s", "speed to cmp", "all different, s", "memory, MB"):
+        table.add_column(name, justify="right")
+    for one in report.differences:
+        table.add_row(
+            one.format, f"{one.size_bytes:,}", _figure(one.cmp_s, ".2f"), f"{one.equal_s:.2f}",
+            _figure(one.cmp_s and one.cmp_s / one.equal_s, ".0%"), f"{one.different_s:.2f}",
+            f"{one.peak_bytes / 1e6:.0f}",
+        )  # fmt: skip
+    console.print(table)
+
+
+def _show_probing(report: Report, console: Console) -> None:
+    """Say what the probe costs at each budget, without interception."""
+    if not report.probing:
+        console.print(f"\nthe probe: not measured: {report.no_probing}", soft_wrap=True)
+        return
+    rounds = report.probing[0].rounds
+    console.print(
+        f"\nthe probe, without interception: step times against those without it, {rounds} rounds by turns, median "
+        "(quartiles). A budget is a share of the step time; the first step and each after a save are digested whatever "
+        "it is:",
+        soft_wrap=True,
+    )
+    table = Table("parameters", title_justify="left")
+    for name in ("steps", "a save every", "a step, ms", "budget", "steps slower by", "digested", "with data"):
+        table.add_column(name, justify="right")
+    for one in report.probing:
+        for budget in one.budgets:
+            table.add_row(
+                f"{one.script.num_parameters:,}", str(one.script.steps), str(one.script.every),
+                f"{one.plain_step_s * 1e3:.1f}", f"{budget.percent:.0f} %" if budget.percent else "ticks alone",
+                f"{_percent(budget.slowdown.median)} ({_percent(budget.slowdown.lower_quartile)} to "
+                f"{_percent(budget.slowdown.upper_quartile)})", f"{budget.digested:.0%}", f"{budget.recorded:.0%}",
+            )  # fmt: skip
+    console.print(table)
 
 
 def _spreads(slowdown: Slowdown) -> tuple[tuple[str, Spread], ...]:

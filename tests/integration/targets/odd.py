@@ -158,7 +158,7 @@ def limited():
 
     import sitecustomize
 
-    reporter = sitecustomize._reporter
+    reporter = sitecustomize.reporter
     os.chdir("/")
     os.environ.clear()
     reporter.report(b"tick\n")

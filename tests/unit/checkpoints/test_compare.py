@@ -16,7 +16,6 @@ from safetensors.torch import save_file
 
 from chaos.checkpoints.compare import compare
 from chaos.checkpoints.elements import ElementDifference
-from chaos.checkpoints.tensors import MemoryStorage, Tensor
 from chaos.errors import UsageError
 from chaos.model import TensorDifference
 
@@ -149,7 +148,7 @@ def test_distances_agree_with_a_slow_count(left: list[float], data: st.DataObjec
     right = data.draw(st.lists(st.floats(width=32), min_size=len(left), max_size=len(left)))
     pair = [np.array(side, dtype=np.float32) for side in (left, right)]
     difference = ElementDifference()
-    difference.add(*(Tensor("float32", 4, (len(left),), (4,), 0, MemoryStorage(side.tobytes())) for side in pair))
+    difference.add_piece("float32", 4, *(bytearray(side.tobytes()) for side in pair))
     bits = [[int(bits) for bits in side.view(np.uint32)] for side in pair]
     ordered = [[-(b & 0x7FFFFFFF) if b >> 31 else b for b in side] for side in bits]
     assert difference.differing == sum(one != two for one, two in zip(*bits, strict=True))

@@ -45,12 +45,25 @@ def test_the_child_finds_what_is_found_here(examiner: Examiner, checkpoint: Path
     assert _pid(examiner) == pid
 
 
+def test_the_deadline_of_a_diff_grows_with_the_files(
+    examiner: Examiner, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is asked of the child says how long it may take: the examiner's own time and that of reading slowly."""
+    monkeypatch.setattr(process_module, "SLOWEST_BYTES_PER_S", checkpoint.stat().st_size)
+    asked: list[Request] = []
+    true_ask = examiner._ask
+    monkeypatch.setattr(examiner, "_ask", lambda request: (asked.append(request), true_ask(request))[1])
+    assert examiner.diff(checkpoint, checkpoint).equal
+    assert [request.deadline_s for request in asked] == [30.0 + 2.0]
+
+
 def test_names_that_are_no_text_are_examined(examiner: Examiner, tmp_path: Path) -> None:
     """A file's name may be any bytes."""
     path = tmp_path / os.fsdecode(b"\xff.json")
     path.write_text("{}")
     assert examiner.examine(path).is_whole
     assert examiner.examine(tmp_path).is_whole
+    assert examiner.diff(path, path).a.endswith("\\udcff.json")
 
 
 def test_the_child_limits_itself(examiner: Examiner, checkpoint: Path) -> None:
@@ -124,13 +137,13 @@ def test_unchanged_files_are_not_read_again(
 ) -> None:
     """The second look comes from the cache; a change of content, length, times or of the excluded names does not."""
     monkeypatch.setattr(process_module, "SETTLED_NS", 0)
-    asked: list[Path] = []
+    asked: list[Request] = []
     true_ask = examiner._ask
 
-    def ask(task: Task, path: Path, *rest: object, **named: object) -> object:
+    def ask(request: Request) -> object:
         """Note each request that reaches the child."""
-        asked.append(path)
-        return true_ask(task, path, *rest, **named)  # type: ignore[arg-type]
+        asked.append(request)
+        return true_ask(request)
 
     monkeypatch.setattr(examiner, "_ask", ask)
     first = examiner.examine(checkpoint)
