@@ -109,13 +109,20 @@ def twin_for(twins: Iterable[FinishedRecovery], files: str, lives: Sequence[Life
 def with_end_of_twin(outcome: Outcome, outcomes: Mapping[int, Outcome]) -> Outcome:
     """Put what its twin left in the place of what a stopped recovery had left by then; others stay as they are.
 
-    `outcomes` are all of the campaign, by the number of their trial. How the life ended stays: it was stopped.
+    So with what the probe saw of the twin's steps, of which the first are the same. `outcomes` are all of the campaign,
+    by the number of their trial. How the life ended stays: it was stopped.
     """
     twin = outcomes.get(outcome.twin) if outcome.twin is not None else None
     if twin is None:
         return outcome
     end, last = twin.lives[-1], outcome.lives[-1]
-    last = replace(last, crash_state=end.crash_state, state_digest=end.state_digest)
+    last = replace(
+        last,
+        crash_state=end.crash_state,
+        state_digest=end.state_digest,
+        step_records=end.step_records,
+        step_runs=end.step_runs,
+    )
     return replace(outcome, lives=(*outcome.lives[:-1], last), differences=twin.differences)
 
 

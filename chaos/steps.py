@@ -52,6 +52,13 @@ def expanded(life: LifeRecord, reference: Sequence[StepRecord]) -> tuple[StepRec
     return tuple(result)
 
 
+def num_digested(life: LifeRecord, reference: Sequence[StepRecord]) -> tuple[int, int]:
+    """Return how many records of a life there are, and how many of them are digested whole."""
+    others = [record.is_digested for record in life.step_records]
+    known = [record.is_digested for run in life.step_runs for record in reference[run.reference :][: run.count]]
+    return len(others) + len(known), sum(others) + sum(known)
+
+
 def first_steps(life: LifeRecord, count: int) -> LifeRecord:
     """Return the life with what the probe saw of its first `count` steps only."""
     runs = tuple(replace(run, count=min(run.count, count - run.first)) for run in life.step_runs if run.first < count)

@@ -14,7 +14,7 @@ from chaos.diagnosis.sketches import nearest
 from chaos.diagnosis.streams import Known, Stream, Track
 from chaos.diagnosis.tensors import share_recognized
 from chaos.model import StepRecord
-from chaos.model.steps import BUFFERS, DATA, GRADIENTS, GROUP_PREFIX, STATE_PREFIX, WEIGHTS
+from chaos.model.steps import BUFFERS, CARRIED, DATA, GRADIENTS, GROUP_PREFIX, STATE_PREFIX, WEIGHTS
 
 _WEIGHTS, _GRADIENTS, _BUFFERS, _DATA, _GENERATOR, _GROUP, _STATE = 8.0, 4.0, 2.0, 1.5, 1.5, 1.0, 6.0
 _MOST_FOR_A_STATE_KEY = 3.0
@@ -133,7 +133,8 @@ def _weight(name: str, num_keys: int) -> float:
         return min(_MOST_FOR_A_STATE_KEY, _STATE / num_keys)
     if name.startswith(GROUP_PREFIX):
         return _GROUP
-    return {WEIGHTS: _WEIGHTS, GRADIENTS: _GRADIENTS, BUFFERS: _BUFFERS, DATA: _DATA}.get(name, _GENERATOR)
+    own = {WEIGHTS: _WEIGHTS, GRADIENTS: _GRADIENTS, BUFFERS: _BUFFERS, DATA: _DATA, CARRIED: 0.0}
+    return own.get(name, _GENERATOR)
 
 
 def _recognized(record: StepRecord, records: Sequence[StepRecord]) -> list[int]:

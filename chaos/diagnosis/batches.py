@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from chaos.diagnosis.accumulation import lost_accumulation
 from chaos.diagnosis.epochs import Epochs, batches_until_repeat, epochs_of
 from chaos.diagnosis.finding import lost, plural
 from chaos.diagnosis.seam import Pair, Seam
@@ -74,8 +75,7 @@ def lost_data(pair: Pair, seam: Seam) -> Data:
         return Data(loss=lost(pair, Component.DATA, Manner.DIFFERENT, "the data are not the reference's"))
     begun = _begun_within(own, other)
     if begun and not (len(own) >= len(other) and _drew_as_often(pair, seam)):
-        detail = f"the step used {plural(len(own), 'batch')}, the reference {len(other)}: the first {begun} are missing"
-        return Data(accumulation=lost(pair, Component.ACCUMULATION, Manner.MISSING, detail))
+        return Data(accumulation=lost_accumulation(pair, begun))
     same = _num_same(own, other)
     if same == min(len(own), len(other)):
         return Data(accumulation=_other_number(pair), keeps_first=True)
@@ -131,7 +131,7 @@ def _view(pair: Pair, seam: Seam, same: int) -> _View:
         life=_flat(seam.following(pair))[same:],
         reference=reference,
         should_be=before + same,
-        epochs=epochs_of([batch.samples for batch in reference]),
+        epochs=epochs_of([batch.samples if batch.digest else None for batch in reference]),
     )
 
 
@@ -251,6 +251,8 @@ def _is_known(view: _View) -> bool:
     nearby = [batch for batch in view.life[:_LOOKED_AT] if batch.digest]
     if all(batch.samples for batch in nearby) and samples:
         has_other_content = view.life[0].samples == view.reference[min(view.should_be, len(view.reference) - 1)].samples
+        if any(not batch.digest for batch in view.reference):
+            samples = set(range(max(samples) + 1))  # those of the steps that were left out
         return not has_other_content and all(samples.issuperset(batch.samples) for batch in nearby)
     return _is_permuted(view)
 
@@ -298,13 +300,22 @@ def _moved(view: _View, found: int) -> LostState:
 def _reordered(view: _View, *, begins_epoch: bool) -> LostState:
     """Say that the data are known, and come in an order that the reference has not."""
     detail = f"the batch of step {view.pair.step} has samples that the reference knows{_samples(view.life[0])}"
-    if begins_epoch:
-        detail += ", but an epoch begins there, in another order: samples that were seen come again"
+    if begins_epoch or _is_seen_again(view):
+        where = ", but an epoch begins there, in another order" if begins_epoch else ""
+        detail += f"{where}: samples that were seen in this epoch come again"
         return lost(view.pair, Component.DATA, Manner.REPEATED, detail)
     if not view.life[0].samples:
         detail = f"from step {view.pair.step} on the reference's next batches come in another order"
         return lost(view.pair, Component.DATA, Manner.REORDERED, detail)
     return lost(view.pair, Component.DATA, Manner.REORDERED, f"{detail}, but in another order")
+
+
+def _is_seen_again(view: _View) -> bool:
+    """Tell whether the reference has seen any of the first batch's samples in the epoch that is under way."""
+    if view.epochs is None or view.should_be >= len(view.epochs.places):
+        return False
+    begun = view.reference[view.should_be - view.epochs.places[view.should_be] : view.should_be]
+    return any(not set(view.life[0].samples).isdisjoint(batch.samples) for batch in begun)
 
 
 def _never_seen(view: _View) -> str:

@@ -127,8 +127,8 @@ def _generator_follows(one: Generator, process: _Process, *, has_data: bool) -> 
         return True
     if not has_data or one.name not in (RNG_TORCH, RNG_LOADER) or data.is_in_place is not False:
         return False
-    # A new epoch draws its order: from a generator that was right, so what comes out is new, or of a later step. And a
-    # loader's own generator does nothing else: where it is of the step that the data are of, it is a part of their place.
+    # A new epoch draws its order: from a generator that was right, so what comes out is new, or of a later step. And
+    # a loader's own generator does nothing else: of the step that the data are of, it is a part of their place.
     is_with_data = data.position is not None and data.position in one.positions
     is_ahead = data.position is not None and data.position > process.pair.should_be
     return (is_with_data and (is_ahead or one.name == RNG_LOADER)) or (is_nowhere and data.begins_epoch)

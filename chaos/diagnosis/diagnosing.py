@@ -70,7 +70,7 @@ def _diagnose_life(life: Track, reference: Known, hint: int | None, unsteady: fr
         extra = overrun(life, reference, alignment)
         if not extra:
             return None
-        doubt = f"It went on for {plural(extra, 'step')} after the last one of the reference."
+        doubt = f"It went on for {plural(extra, 'step')} after the last one of the reference that was recorded."
         return Diagnosis(resumed_at=alignment.steps, first_difference=None, doubts=(doubt,))
     pair = seam.mains[0]
     return Diagnosis(

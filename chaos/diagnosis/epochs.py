@@ -14,12 +14,19 @@ class Epochs:
     length: int | None
 
 
-def epochs_of(samples: Sequence[tuple[int, ...]]) -> Epochs | None:
-    """Return where batches lie in their epochs (None: their samples are not known, or they come in no epochs)."""
-    if not samples or not all(samples):
-        return None
-    if any(len(set(ids)) < len(ids) for ids in samples):
-        return None  # drawn with replacement
+def epochs_of(samples: Sequence[tuple[int, ...] | None]) -> Epochs | None:
+    """Return where batches lie in their epochs; None where samples are not known, or come in no epochs.
+
+    `None` stands for a batch that was left out: then the length of an epoch is worked out from the numbers of samples.
+    """
+    seen = [ids for ids in samples if ids is not None]
+    if not seen or not all(seen) or any(len(set(ids)) < len(ids) for ids in seen):
+        return None  # not known, or drawn with replacement
+    return _counted(seen) if len(seen) == len(samples) else _worked_out(samples, seen)
+
+
+def _counted(samples: Sequence[tuple[int, ...]]) -> Epochs | None:
+    """Return the epochs of batches that are all known."""
     places: list[int] = []
     lengths: set[int] = set()
     seen: set[int] = set()
@@ -32,6 +39,25 @@ def epochs_of(samples: Sequence[tuple[int, ...]]) -> Epochs | None:
     if len(lengths) > 1 or (lengths and places[-1] >= min(lengths)):
         return None
     return Epochs(places=tuple(places), length=next(iter(lengths), None))
+
+
+def _worked_out(samples: Sequence[tuple[int, ...] | None], seen: Sequence[tuple[int, ...]]) -> Epochs | None:
+    """Return the epochs of batches of which some were left out, if only one length agrees with the others."""
+    number, size = max(map(max, seen)) + 1, max(map(len, seen))
+    lengths = {number // size, -(-number // size)}
+    fitting = [length for length in sorted(lengths) if length > 1 and _is_fitting(samples, length)]
+    if len(fitting) != 1 or len(samples) <= fitting[0]:
+        return None
+    return Epochs(places=tuple(at % fitting[0] for at in range(len(samples))), length=fitting[0])
+
+
+def _is_fitting(samples: Sequence[tuple[int, ...] | None], length: int) -> bool:
+    """Tell whether no sample comes twice in an epoch of this length."""
+    for begin in range(0, len(samples), length):
+        numbers = [number for ids in samples[begin : begin + length] for number in ids or ()]
+        if len(set(numbers)) < len(numbers):
+            return False
+    return True
 
 
 def batches_until_repeat(samples: Sequence[tuple[int, ...]]) -> int | None:

@@ -53,10 +53,12 @@ def _is_moved_by_schedule(name: str, pair: Pair, seam: Seam, position: int | Non
     """Tell whether a value that differs was moved along with the learning rate (momentum in a one-cycle schedule)."""
     if name in _SET_BY_SCHEDULERS:
         return True
+    if _LR not in pair.differs:
+        return False  # a setting that is changed by itself
     if len(seam.reference.found[pair.stream].get(name, {})) <= 1:
         return False  # the same at every step of the reference
     at = seam.reference.where(pair.stream, name, pair.life.components.get(name))
-    return position in at if position is not None else bool(at) or _LR in pair.differs
+    return position in at if position is not None else True
 
 
 def _lost_schedule(pair: Pair, seam: Seam, names: Sequence[str], position: int | None) -> LostState:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from chaos.diagnosis.alignment import Alignment
 from chaos.diagnosis.streams import Known, Stream, Track
 from chaos.model import StepRecord
-from chaos.model.steps import BUFFERS, DATA, GRADIENTS, GROUP_PREFIX, STATE_PREFIX, WEIGHTS
+from chaos.model.steps import BUFFERS, CARRIED, DATA, GRADIENTS, GROUP_PREFIX, STATE_PREFIX, WEIGHTS
 
 _RNG_PREFIX = "rng."
 
@@ -117,6 +117,8 @@ def differing(life: StepRecord, reference: StepRecord) -> frozenset[str]:
 
 def _can_be_compared(name: str, life: StepRecord, reference: StepRecord, *, is_digested: bool) -> bool:
     """Tell whether a difference of a component means anything."""
+    if name == CARRIED:
+        return False  # it is told by the gradients, and explains them
     if name == DATA or name.startswith(_RNG_PREFIX):
         return name in life.components and name in reference.components
     if name in (GRADIENTS, BUFFERS) and (DATA in life.components) != (DATA in reference.components):

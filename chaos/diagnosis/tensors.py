@@ -65,8 +65,8 @@ def _sort_of(life: TensorFacts | None, reference: TensorFacts, first: TensorFact
         return "equal"
     if life.is_zero and not reference.is_zero:
         return "zero"
-    if life.digest in (reference.bfloat16, reference.float16):
-        return "bfloat16" if life.digest == reference.bfloat16 else "float16"
+    if life.start in (reference.bfloat16, reference.float16):
+        return "bfloat16" if life.start == reference.bfloat16 else "float16"
     if first is not None and life.digest == first.digest:
         return "initial"
     return "moved" if life.digest in digests else "other"
@@ -77,7 +77,7 @@ def _join_zeros(names: dict[str, list[str]], reference: Tensors, life: Tensors) 
     for precision in ("float16", "bfloat16"):
         zeros = names.get("zero", [])
         if names.get(precision) and zeros:
-            small = [name for name in zeros if life[name].digest == getattr(reference[name], precision)]
+            small = [name for name in zeros if life[name].start == getattr(reference[name], precision)]
             names["zero"] = [name for name in zeros if name not in small]
             names[precision] += small
 

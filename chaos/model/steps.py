@@ -26,16 +26,23 @@ class TensorFacts(Record, kw_only=True):
     """One tensor of a component, in a record with details.
 
     `digest` is over its numbers as 32-bit floats where it has fewer bits (so that a tensor kept in half precision can
-    be found again), over its bytes otherwise. `float16` and `bfloat16` are the same digest after rounding to that type
-    and back (empty where that changes nothing or makes no sense). `value` is the number of a tensor with one element.
+    be found again), over its bytes otherwise. `head` is that of the first 4,096 numbers (empty: there are no more),
+    `float16` and `bfloat16` are the digests of these after rounding to that type and back (empty where that changes
+    nothing or makes no sense). `value` is the number of a tensor with one element.
     """
 
     digest: str
+    head: str = ""
     dtype: str
     is_zero: bool = False
     float16: str = ""
     bfloat16: str = ""
     value: float | None = None
+
+    @property
+    def start(self) -> str:
+        """Return the digest that another tensor's `float16` and `bfloat16` are compared with."""
+        return self.head or self.digest
 
 
 class StepRecord(Record, kw_only=True):

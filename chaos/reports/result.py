@@ -28,6 +28,7 @@ from chaos.model import (
     Verdict,
 )
 from chaos.settings import LivesKind
+from chaos.steps import num_digested
 from chaos.verdict import Judgement
 
 _HOUR_S = 3600.0
@@ -61,6 +62,20 @@ class CampaignFacts(Record, kw_only=True):
     elapsed_s: float
 
 
+class ProbeFacts(Record, kw_only=True):
+    """What the probe saw: of how many optimizer steps there are records, and how many of these hold digests of all.
+
+    `reference_…` are of the first uninterrupted run, `lives_…` of all lives after the references; the others were left
+    out in part, to stay within the budget. `not_compared` are components that the two references do not agree on.
+    """
+
+    reference_steps: int = 0
+    reference_digested: int = 0
+    lives_steps: int = 0
+    lives_digested: int = 0
+    not_compared: tuple[str, ...] = ()
+
+
 class ReferenceFacts(Record, kw_only=True):
     """What the uninterrupted runs were: `seconds` is the time of one of them, `final_digest` covers all final files.
 
@@ -81,7 +96,8 @@ class Result(Record, kw_only=True):
 
     `verdicts` has one for each kind of fault, judged by itself; `verdict` is the gravest of them. `kills_requested` and
     the other counts of kills are of faults of all kinds. `checks` gives each check's status, `not_run` the reasons of
-    those that were not run, `inconclusive` the sentences that say what was not proven. `verified_kills` counts landed
+    those that were not run, `inconclusive` the sentences that say what was not proven. `probe` is what was seen of the
+    optimizer's steps. `verified_kills` counts landed
     kills whose lineage ran to its end and was compared; those of the `recoveries_stopped_early` are none. `coverage`
     says which of the known crash points these kills were, and what they bound if nothing was found. `lives` says how
     lives were started after the references, `trials_repeated` how many trials of a warm campaign were run again with
@@ -118,6 +134,7 @@ class Result(Record, kw_only=True):
     not_run: dict[CheckName, str]
     inconclusive: tuple[str, ...]
     reference: ReferenceFacts
+    probe: ProbeFacts = ProbeFacts()
     elapsed_s: float
     verified_kills: int
     verified_kills_per_hour: float
@@ -163,6 +180,7 @@ def build_result(
         not_run={result.check: result.reason for result in judgement.checks if result.status is CheckStatus.NOT_RUN},
         inconclusive=judgement.inconclusive,
         reference=_reference_facts(reference),
+        probe=_probe_facts(reference, outcomes),
         elapsed_s=facts.elapsed_s,
         verified_kills=verified,
         verified_kills_per_hour=round(verified * _HOUR_S / facts.elapsed_s, 1) if facts.elapsed_s > 0 else 0.0,
@@ -239,6 +257,18 @@ def from_json(text: str | bytes) -> Result:
         return result
     exploration = msgspec.json.decode(msgspec.json.encode(explored), type=Explored)
     return msgspec.structs.replace(result, exploration=exploration)
+
+
+def _probe_facts(reference: Reference, outcomes: tuple[Outcome, ...]) -> ProbeFacts:
+    """Count what the probe saw."""
+    counts = [num_digested(life, reference.steps) for outcome in outcomes for life in outcome.lives]
+    return ProbeFacts(
+        reference_steps=len(reference.steps),
+        reference_digested=sum(record.is_digested for record in reference.steps),
+        lives_steps=sum(steps for steps, _ in counts),
+        lives_digested=sum(digested for _, digested in counts),
+        not_compared=reference.unsteady,
+    )
 
 
 def _reference_facts(reference: Reference) -> ReferenceFacts:

@@ -46,7 +46,7 @@ from chaos.reports.parts import (
     print_lines,
     width_of,
 )
-from chaos.reports.result import Result
+from chaos.reports.result import ProbeFacts, Result
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -196,6 +196,8 @@ def _head(result: Result, width: int) -> Iterator[Line]:
         else "none: see what is not proven"
     )
     yield from labelled("reference", facts, width)
+    if result.probe.reference_steps:
+        yield from labelled("probe", _probe_in_words(result.probe), width)
     for key, left_out in reference.varying_leaves.items():
         varies = f"{_listed(left_out)} in {key}: the two uninterrupted runs differ there"
         yield from labelled("left out", varies, width)
@@ -207,6 +209,18 @@ def _head(result: Result, width: int) -> Iterator[Line]:
         yield from labelled("note", outside, width, "yellow")
     for sentence in result.not_guaranteed:
         yield from labelled("note", sentence, width, "yellow")
+
+
+def _probe_in_words(probe: ProbeFacts) -> str:
+    """Say of how many steps everything was digested, and what cannot be compared."""
+    seen = f"all state digested at {probe.reference_digested} of {probe.reference_steps} steps of the reference"
+    lives = f"{probe.lives_digested} of {probe.lives_steps} of the lives"
+    is_whole = (probe.reference_digested, probe.lives_digested) == (probe.reference_steps, probe.lives_steps)
+    more = "" if is_whole else " (the others are left out in part, to cost little: --probe-budget)"
+    varying = (
+        f"; not compared, since two runs differ in it: {_listed(probe.not_compared)}" if probe.not_compared else ""
+    )
+    return f"{seen}, {lives}{more}{varying}"
 
 
 def _listed(names: tuple[str, ...]) -> str:

@@ -9,19 +9,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from chaos.journal import TrialFinished, read_events
-from chaos.judging import judge_events
-from chaos.model import LifeEnd, Outcome
-from chaos.scenario import shipped_scenarios
+from chaos.address import TICK
+from chaos.campaign import FIRST_FAULTED, Campaign
+from chaos.early_stop import Twins, with_end_of_twin
+from chaos.executors.pool import LocalPool
+from chaos.journal import ReferenceRecorded, TrialFinished, read_events
+from chaos.model import CrashPoint, FaultKind, LifeEnd, Outcome, Trial, TrialKind
+from chaos.runs import open_run
+from chaos.scenario import load_scenario, shipped_scenarios
+from chaos.stage import Stage
+from chaos.verdict import violations_of
 
 DEADLINE_S = 240
 GLOBS = ("--checkpoints", "{out}/ckpt.json", "--final", "{out}/final.json")
 KILLS = 60
-# Kills between saves leave the same files behind, and so twins; of the other kinds a few trials are enough.
+# Kills between saves leave the same files behind, and so twins.
 ONLY_IN_STEPS = "\n[schedule]\nphases = { step = 1.0 }\n"
-KILLED_ONLY = 16
-OF_EACH_KIND = 3
+SAVE, BETWEEN_SAVES = 3, 25
 
 
 def finished(folder: Path) -> dict[int, Outcome]:
@@ -158,46 +164,75 @@ def test_a_bug_that_shows_only_in_later_epochs_is_still_found(
         assert list(life.step_digests[:2]) == reference[at : at + 2]
 
 
-def _scenario(name: str, folder: Path) -> tuple[str, int]:
-    """Return the file of a scenario that is killed in steps alone, where it is only killed, and how many times."""
-    text = (Path(__file__).parents[2] / "scenarios" / f"{name}.toml").read_text(encoding="utf-8")
-    is_killed_only = "[[fault]]" not in text
-    path = folder / f"{name}.toml"
-    path.write_text(text + ONLY_IN_STEPS if is_killed_only else text, encoding="utf-8")
-    return str(path), KILLED_ONLY if is_killed_only else OF_EACH_KIND
-
-
-@pytest.mark.parametrize("name", shipped_scenarios())
-def test_every_shipped_scenario_agrees_with_runs_to_the_end(
+@pytest.mark.parametrize("name", ["durable", "durable_epoch"])
+def test_a_campaign_on_the_trainer_agrees_with_runs_to_the_end(
     name: str, tmp_path: Path, run_campaign: Callable[..., Any], chaos_command: Path
 ) -> None:
-    """Each lineage that was stopped is run again to its end: it ends with its twin's files, and breaks the same rules.
-
-    All other lineages ran to their end, so a campaign without early stop finds the same.
-    """
-    scenario, kills = _scenario(name, tmp_path)
-    options = ("--stop-early", "--lives", "warm", "--probe-budget", "100")
-    campaign = run_campaign(tmp_path, scenario, *options, seed=1, kills=kills)
-    assert campaign.status == 0, campaign.explain()
+    """Each lineage that was stopped is run again to its end, where it has its twin's files; nothing is found."""
+    scenario = tmp_path / f"{name}.toml"
+    shipped = (Path(__file__).parents[2] / "scenarios" / scenario.name).read_text(encoding="utf-8")
+    scenario.write_text(shipped + ONLY_IN_STEPS, encoding="utf-8")
+    campaign = run_campaign(tmp_path, str(scenario), "--stop-early", "--lives", "warm", seed=1, kills=16)
+    assert (campaign.status, campaign.result["verdict"]) == (0, "pass"), campaign.explain()
     run = tmp_path / "runs" / "latest"
     pairs = list(stopped(finished(run)))
-    assert len(pairs) == campaign.result["recoveries_stopped_early"]
-    if kills == KILLED_ONLY:
-        assert pairs
-    checks = judge_events(read_events(run), run).judgement.checks
-    for outcome, _ in pairs[:4]:
-        number = outcome.trial.number
+    assert len(pairs) == campaign.result["recoveries_stopped_early"] > 0
+    for outcome, _ in pairs:
         again = subprocess.run(
-            [str(chaos_command), "replay", "--json", f"{run}/{number}"],
+            [str(chaos_command), "replay", "--json", f"{run}/{outcome.trial.number}"],
             capture_output=True,
             text=True,
             timeout=DEADLINE_S,
             check=False,
         )
         replayed = json.loads(again.stdout)
-        broken = {found.check for check in checks for found in check.violations if found.trial == number}
-        assert replayed["is_same"], again.stderr
-        assert {finding["check"] for finding in replayed["findings"]} == broken
+        assert (replayed["is_same"], replayed["findings"]) == (True, []), again.stderr
+
+
+def _points(recorded: ReferenceRecorded, kind: FaultKind) -> CrashPoint:
+    """Return a crash point of a kind that leaves much to do: between two saves, or of an error in a save's write."""
+    for point in recorded.points:
+        address = point.address
+        at = CrashPoint(address=address, expected_phase=point.phase, fault=kind)
+        if kind.is_error and address.save == SAVE and address.call == "write" and point.end:
+            middle = (point.start + point.end) // 2 if kind is FaultKind.SHORT_WRITE else None
+            return replace(at, is_sticky=middle is None, tear_offset=middle)
+        if not kind.is_error and address.call == TICK and address.tick == BETWEEN_SAVES:
+            return at
+    raise AssertionError(kind)
+
+
+@pytest.mark.parametrize("name", shipped_scenarios())
+def test_every_shipped_scenario_agrees_with_runs_to_the_end(name: str, tmp_path: Path) -> None:
+    """Under each of its kinds of fault a recovery that is stopped early breaks the rules that it breaks at its end.
+
+    Three lineages with the same fault: one is the twin, one may be stopped beside it, one runs to its end.
+    """
+    stage = Stage(name, tmp_path)
+    scenario, reference = load_scenario(name), stage.recorded.reference
+    num_stopped = 0
+    with open_run(stage.folder) as (journal, events), LocalPool(2) as pool:
+        campaign = Campaign(stage.folder, journal, events, lambda _: None)
+        for place, kind in enumerate(scenario.kinds):
+            point = _points(stage.recorded, kind)
+            numbers = range(FIRST_FAULTED + 3 * place, FIRST_FAULTED + 3 * place + 3)
+            trials = [Trial(number=n, kind=TrialKind.FAULTED, crash_points=(point,), hash_seed=n) for n in numbers]
+            specs = [replace(campaign.spec(trial, reference), probe_budget=100.0) for trial in trials]
+            folders = [campaign.trial_folder(number) for number in numbers]
+            both = pool.run([(replace(specs[0], twins=()), folders[0]), (specs[1], folders[1])])
+            twin, whole = sorted(both, key=lambda outcome: outcome.trial.number)
+            twins = Twins([twin]).under(kind)
+            (early,) = pool.run([(replace(specs[2], twins=twins), folders[2])])
+            assert (early.twin is not None) == (early.lives[-1].end is LifeEnd.STOPPED)
+            assert early.twin in {None, twin.trial.number}
+            num_stopped += early.twin is not None
+            settled = with_end_of_twin(early, {twin.trial.number: twin})
+            broken = [
+                {violation.check for violation in violations_of(reference, (outcome,), scenario.target)}
+                for outcome in (settled, whole)
+            ]
+            assert broken[0] == broken[1], (early, whole)
+    assert num_stopped > 0 or all(kind.is_error for kind in scenario.kinds)
 
 
 def test_an_exploration_stops_early_too(explore: Callable[..., dict[str, Any]]) -> None:

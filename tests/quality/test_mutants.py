@@ -148,6 +148,8 @@ FOUND_BY_OTHERS = {
 # These are found by campaigns of their own in the tables of targets, which take long: their records are made up.
 MADE_UP = {
     CheckName.RESUME_HUNG,
+    CheckName.DATA_REPEATED,
+    CheckName.DATA_SKIPPED,
     CheckName.ORPHAN_PROCESSES,
     CheckName.SAVING_CHANGES_TRAINING,
     CheckName.UNSAFE_CHECKPOINT,

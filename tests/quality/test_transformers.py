@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from chaos.journal import TrialFinished, TrialRepeated, read_events
-from chaos.model import FileRole, TrialKind
+from chaos.journal import ReferenceRecorded, TrialFinished, TrialRepeated, read_events
+from chaos.model import FileRole, LifeEnd, TrialKind
 
 pytest.importorskip("transformers", reason="this needs the extra `transformers`: pip install '.[test,transformers]'")
 
@@ -53,3 +53,19 @@ def test_warm_and_fresh_lives_are_the_same(tmp_path: Path, run_campaign: Callabl
     assert seen["fresh"] == seen["warm"]
     events = read_events(tmp_path / "warm" / "runs" / "latest")
     assert any(isinstance(event, TrialRepeated) for event in events)
+
+
+def test_intact_resume_is_the_reference_in_every_digest(tmp_path: Path, run_campaign: Callable[..., Any]) -> None:
+    """A life that resumed from a checkpoint steps with what the reference stepped with there, in every component."""
+    words = (*GLOBS, "--probe-budget", "100", "--", sys.executable, str(SCRIPT), "{out}")
+    campaign = run_campaign(tmp_path, *words, seed=2, kills=4)
+    events = read_events(tmp_path / "runs" / "latest")
+    reference = next(event.reference for event in events if isinstance(event, ReferenceRecorded))
+    assert len(reference.steps) == 24
+    assert all(record.is_digested and record.samples != ((),) for record in reference.steps)
+    finished = [event.outcome for event in events if isinstance(event, TrialFinished)]
+    resumed = [life for outcome in finished for life in outcome.lives[1:] if life.steps and life.end is LifeEnd.EXITED]
+    starts = {run.reference for life in resumed for run in life.step_runs}
+    assert starts, campaign.explain()
+    assert starts <= {6, 12, 18}
+    assert all(len(life.step_runs) == 1 and not life.step_records for life in resumed)

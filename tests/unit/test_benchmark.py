@@ -135,3 +135,24 @@ def test_a_slow_down_is_the_median_of_the_rounds(part: Any) -> None:
     assert (found.steps.median, found.saving.median) == pytest.approx((1.02, 1.02))
     assert found.saving_share == pytest.approx(0.1)
     assert (found.pairs, found.calls) == (3, 100)
+
+
+def test_the_cost_of_the_probe_is_that_of_each_round(part: Any) -> None:
+    """Each budget's run is compared with the plain run of its own round; shares are medians."""
+    probing, records = part("probing"), part("records")
+    script = records.Script(steps=100, every=50, width=272, batch=32)
+
+    def run(steps_s: float, digested: float = 0.0) -> Any:
+        return probing.ProbedRun(steps_s=steps_s, digested=digested, recorded=2 * digested)
+
+    rounds = [
+        {None: run(base), 0.0: run(base * 1.01), 5.0: run(base * ratio, share), 100.0: run(base * 1.5, 0.5)}
+        for base, ratio, share in ((2.0, 1.04, 0.1), (4.0, 1.06, 0.2), (3.0, 1.05, 0.3))
+    ]
+    found = probing.cost(script, rounds)
+    assert (found.rounds, found.script.num_parameters) == (3, 296_752)
+    assert found.plain_step_s == pytest.approx(0.03)
+    assert [budget.percent for budget in found.budgets] == [0.0, 5.0, 100.0]
+    assert [budget.slowdown.median for budget in found.budgets] == pytest.approx([1.01, 1.05, 1.5])
+    assert (found.budgets[1].digested, found.budgets[1].recorded) == pytest.approx((0.2, 0.4))
+    assert (found.budgets[1].slowdown.lowest, found.budgets[1].slowdown.highest) == pytest.approx((1.04, 1.06))

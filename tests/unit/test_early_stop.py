@@ -179,6 +179,13 @@ def test_a_stopped_recovery_has_its_twins_wrong_bits(records: Any) -> None:
     assert "was stopped early, beside trial 4" in violation.detail
 
 
+def test_a_stopped_recovery_has_its_twins_data(records: Any) -> None:
+    """What its twin was fed with in the steps that the stopped one did not come to is found of it, too."""
+    _, early = stopped(records, **records.fed(2, 31))
+    result = ALL_CHECKS[CheckName.DATA_SKIPPED](records.reference(), (early,), records.target)
+    assert [violation.trial for violation in result.violations] == [early.trial.number]
+
+
 def test_a_stopped_recovery_that_began_too_early_has_lost_work(records: Any) -> None:
     """Where it began was seen."""
     finished = recovery(records)

@@ -1,7 +1,8 @@
 """What the probe costs: the script's own step time without it, with ticks alone, and with digests at several budgets.
 
-Nothing is intercepted here, so that it is the probe alone. What a step takes is the training's time without its saves;
-the first step, and each after a save, are digested in detail whatever the budget, and count.
+Nothing is intercepted here, so that it is the probe alone. What a step takes is the processor's time, of one thread, in
+the training without its saves; other processes disturb it little. The first step, and each after a save, are digested
+in detail whatever the budget, and count.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from .script import command_of
 
 # In percent of the step time; 5 is what a campaign allows by itself, 100 digests each step.
 BUDGETS: Final = (0.0, 5.0, 100.0)
-_TIMES: Final = re.compile(r"^times: whole [\d.]+ training ([\d.]+) saving ([\d.]+)$", re.MULTILINE)
+_TIMES: Final = re.compile(r"^processor: steps ([\d.]+)$", re.MULTILINE)
 _HASH_SEED: Final = 1
 
 
 class ProbedRun(Record, kw_only=True):
-    """One run: the seconds of all its steps, and the shares of them that were digested whole, or at least in part."""
+    """One run: the processor's seconds in all its steps, and their shares that were digested, whole or in part."""
 
     steps_s: float
     digested: float = 0.0
@@ -96,9 +97,8 @@ def _run(script: Script, budget: float | None, folder: Path, limit_s: float) -> 
         raise HarnessError(f"the script failed by itself: {finished.complaint}")
     records = read_steps(ticks, has_all_details=False)
     shutil.rmtree(life)
-    training_s, saving_s = (float(text) for text in found.groups())
     return ProbedRun(
-        steps_s=training_s - saving_s,
+        steps_s=float(found[1]),
         digested=sum(record.is_digested for record in records) / script.steps,
         recorded=sum(not record.is_left_out for record in records) / script.steps,
     )

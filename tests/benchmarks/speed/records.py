@@ -227,7 +227,10 @@ class BudgetCost(Record, kw_only=True):
 
 
 class ProbeCost(Record, kw_only=True):
-    """What the probe costs in one script, without interception; `plain_step_s` is a step's time without it (median)."""
+    """What the probe costs in one script, without interception; `plain_step_s` is a step without it (median).
+
+    All of it is the processor's time, not the clock's.
+    """
 
     script: Script
     rounds: int

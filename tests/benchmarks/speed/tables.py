@@ -153,9 +153,9 @@ def _show_probing(report: Report, console: Console) -> None:
         return
     rounds = report.probing[0].rounds
     console.print(
-        f"\nthe probe, without interception: step times against those without it, {rounds} rounds by turns, median "
-        "(quartiles). A budget is a share of the step time; the first step and each after a save are digested whatever "
-        "it is:",
+        "\nthe probe, without interception: the processor's time in all steps against that without it, "
+        f"{rounds} rounds by turns, median (quartiles). A budget is a share of the step time; the first step and each "
+        "after a save are digested whatever it is:",
         soft_wrap=True,
     )
     table = Table("parameters", title_justify="left")

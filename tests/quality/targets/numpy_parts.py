@@ -18,7 +18,7 @@ if checkpoint.exists():
         weights = found["weights"]
         momentum = momentum if forgotten == "momentum" else found["momentum"]
         step = step if forgotten == "step" else int(found["step"])
-        hidden = found["hidden"] if "hidden" in found else hidden
+        hidden = hidden if forgotten == "hidden" else found["hidden"]
         if forgotten != "generator":
             rng.set_state(("MT19937", found["keys"], int(found["position"]), 0, 0.0))
 while step < 12:

@@ -1,9 +1,6 @@
-"""Which life is told of, what is not compared, what is in doubt; several optimizers and ranks."""
+"""Which life is told of, what is not compared, what is in doubt; accumulation and averages."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-from itertools import chain
 
 import pytest
 from msgspec.structs import replace
@@ -228,80 +225,3 @@ def test_mean_is_told(chosen: slice, words: str) -> None:
     assert found is not None
     assert said(found) == [(Component.WEIGHTS, Manner.AVERAGED)]
     assert words in found[1].lost[0].detail
-
-
-def two(first: Run, second: Run) -> tuple[StepRecord, ...]:
-    """Let two optimizers, or ranks, step in turn."""
-    return tuple(chain.from_iterable(zip(first.records, second.records, strict=True)))
-
-
-def pair_of_toys(
-    at: int, first: Sequence[Lose], second: Sequence[Lose], *, ranks: bool
-) -> tuple[tuple[StepRecord, ...], ...]:
-    """Return the reference and a life of two optimizers of one rank, or of two ranks, each with its own losses."""
-    names = [("Adam", 0), ("Adam", 1)] if ranks else [("Adam", 0), ("Adam#2", 0)]
-    ways = [WAYS, Ways(seed=0 if ranks else 1)]
-    known, lives = [], []
-    for (optimizer, rank), way, loses in zip(names, ways, (first, second), strict=True):
-        known.append(run(Toy(ways=way, optimizer=optimizer, rank=rank), 0, way.total))
-        lives.append(resumed(known[-1], way, at, *loses))
-    return two(*known), two(*lives)
-
-
-def test_loss_of_one_optimizer_is_told_by_its_name() -> None:
-    """All streams are aligned together, and the one that lags is named; intact ones are not."""
-    reference, life = pair_of_toys(20, (), (), ranks=False)
-    assert diagnose(reference, [life]) is None
-    reference, life = pair_of_toys(20, (), (losses.optimizer_of(10), losses.weights_of(10)), ranks=False)
-    found = diagnose(reference, [life])
-    assert found is not None
-    assert found[1].resumed_at == 20
-    assert said(found) == [(Component.WEIGHTS, Manner.OTHER_STEP), (Component.OPTIMIZER, Manner.OTHER_STEP)]
-    assert {one.optimizer for one in found[1].lost} == {"Adam#2"}
-
-
-def test_losses_of_both_optimizers_are_told() -> None:
-    """The second optimizer's loss shows in its own first step, after the first one's."""
-    reference, life = pair_of_toys(20, (losses.no_optimizer,), (losses.no_optimizer,), ranks=False)
-    found = diagnose(reference, [life])
-    assert found is not None
-    assert [(one.component, one.optimizer) for one in found[1].lost] == [
-        (Component.OPTIMIZER, "Adam"),
-        (Component.OPTIMIZER, "Adam#2"),
-    ]
-
-
-def test_loss_of_one_rank_is_told_by_its_number() -> None:
-    """What all ranks lost is told once; gradients that another rank's data changed are no loss."""
-    reference, life = pair_of_toys(20, (), (losses.moved_data(-3),), ranks=True)
-    mixed = tuple(
-        replace(record, components=record.components | {"gradients": f"mixed {number}"}) if record.rank == 0 else record
-        for number, record in enumerate(life)
-    )
-    found = diagnose(reference, [mixed])
-    assert found is not None
-    assert [(one.component, one.rank, one.optimizer) for one in found[1].lost] == [(Component.DATA, 1, "")]
-    reference, life = pair_of_toys(20, (losses.no_optimizer,), (losses.no_optimizer,), ranks=True)
-    both = diagnose(reference, [life])
-    assert said(both) == [(Component.OPTIMIZER, Manner.MISSING)]
-    assert both is not None
-    assert "in all 2 ranks" in both[1].lost[0].detail
-
-
-def test_features_of_lost_weights_are_no_lost_data() -> None:
-    """A second module's input follows from the first one's weights: only those are lost."""
-    reference = reference_of()
-
-    def with_features(records: Sequence[StepRecord]) -> list[StepRecord]:
-        return [
-            replace(
-                record,
-                batches=(*record.batches, record.components["weights"]),
-                components=record.components | {"data": record.components["data"] + record.components["weights"]},
-            )
-            for record in records
-        ]
-
-    life = resumed(reference, WAYS, 20, losses.rounded_weights(losses.HALF)).records
-    found = diagnose(with_features(reference.records), [with_features(life)])
-    assert said(found) == [(Component.WEIGHTS, Manner.LOWER_PRECISION)]

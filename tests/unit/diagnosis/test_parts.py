@@ -100,6 +100,16 @@ def test_epochs_are_told_by_samples() -> None:
     assert endless.length is None
 
 
+def test_epochs_are_worked_out_where_steps_were_left_out() -> None:
+    """The numbers of the samples tell how long an epoch is, if no sample comes twice in one."""
+    whole = [(0, 1), (2, 3), (4, 5), (5, 0), (1, 2), (3, 4), (2, 4)]
+    known = epochs_of([*whole[:1], None, *whole[2:]])
+    assert known is not None
+    assert (known.places, known.length) == ((0, 1, 2, 0, 1, 2, 0), 3)
+    assert epochs_of([(0, 1), None, (0, 5), (4, 2)]) is None
+    assert epochs_of([(0, 1), None]) is None
+
+
 def test_diagnosis_in_words() -> None:
     """Where it resumed, what was lost, the first different update, what is equal, what is in doubt."""
     lost = (

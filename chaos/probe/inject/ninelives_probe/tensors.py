@@ -27,6 +27,7 @@ _PLAIN = {torch.Tensor, torch.nn.Parameter}
 _NARROW = {torch.float16, torch.bfloat16}
 _ROUNDABLE = {torch.float32, torch.float64}
 _DIGITS = 16
+_HEAD_ELEMENTS = 4096
 
 
 def hexadecimal(hasher: Any) -> str:  # noqa: ANN401 - one of two libraries' hashers
@@ -129,10 +130,14 @@ def facts(tensor: torch.Tensor) -> dict[str, Any]:
         wide = plain.float() if plain.dtype in _NARROW else plain
         found["digest"] = _digest(wide)
         found["is_zero"] = not bool(plain.count_nonzero()) if plain.element_size() > 1 else False
+        start = wide
+        if wide.numel() > _HEAD_ELEMENTS:
+            start = wide.reshape(-1)[:_HEAD_ELEMENTS]
+            found["head"] = _digest(start)
         if plain.dtype in _ROUNDABLE:
             for name, dtype in (("float16", torch.float16), ("bfloat16", torch.bfloat16)):
-                rounded = _digest(plain.to(dtype).to(plain.dtype))
-                if rounded != found["digest"]:
+                rounded = _digest(start.to(dtype).to(plain.dtype))
+                if rounded != found.get("head", found["digest"]):
                     found[name] = rounded
         if plain.numel() == 1 and not plain.is_complex() and plain.element_size() > 1:
             value = float(plain.item())
