@@ -300,14 +300,14 @@ def _moved(view: _View, found: int) -> LostState:
 def _reordered(view: _View, *, begins_epoch: bool) -> LostState:
     """Say that the data are known, and come in an order that the reference has not."""
     detail = f"the batch of step {view.pair.step} has samples that the reference knows{_samples(view.life[0])}"
-    if begins_epoch or _is_seen_again(view):
-        where = ", but an epoch begins there, in another order" if begins_epoch else ""
-        detail += f"{where}: samples that were seen in this epoch come again"
+    if begins_epoch:
+        detail += ", but an epoch begins there, in another order: samples that were seen in this epoch come again"
         return lost(view.pair, Component.DATA, Manner.REPEATED, detail)
     if not view.life[0].samples:
         detail = f"from step {view.pair.step} on the reference's next batches come in another order"
         return lost(view.pair, Component.DATA, Manner.REORDERED, detail)
-    return lost(view.pair, Component.DATA, Manner.REORDERED, f"{detail}, but in another order")
+    again = ": samples that were seen in this epoch come again" if _is_seen_again(view) else ""
+    return lost(view.pair, Component.DATA, Manner.REORDERED, f"{detail}, but in another order{again}")
 
 
 def _is_seen_again(view: _View) -> bool:

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from chaos.diagnosis.batches import Data, lost_data
 from chaos.diagnosis.buffers import lost_buffers
 from chaos.diagnosis.finding import lost
@@ -77,7 +79,8 @@ def _shared(pair: Pair, seam: Seam) -> list[LostState]:
     has_data = process.data.loss is not None and not _data_follow(process)
     if has_data and process.data.loss is not None:
         found.append(process.data.loss)
-    found += [one.loss for one in process.generators if not _generator_follows(one, process, has_data=has_data)]
+    lost_ones = [one for one in process.generators if not _generator_follows(one, process, has_data=has_data)]
+    found += [one.loss if has_data else _with_data(one, process) for one in lost_ones]
     buffers = lost_buffers(pair, seam)
     is_certain = buffers is not None and buffers.is_certain and process.data.accumulation is None
     is_data_seen = DATA in compared(pair.life, pair.reference)
@@ -96,6 +99,15 @@ def _shuffling(process: _Process) -> tuple[Generator, ...]:
     """
     own = RNG_LOADER if RNG_LOADER in process.pair.reference.components else RNG_TORCH
     return tuple(one for one in process.generators if one.name in (own, RNG_NUMPY, RNG_RANDOM))
+
+
+def _with_data(one: Generator, process: _Process) -> LostState:
+    """Say of a lost generator that the data are of the same step: by it, or for a reason of their own."""
+    at = process.data.position
+    if at is None or at not in one.positions or process.data.is_in_place is not None:
+        return one.loss
+    more = f"; the data are those of step {at + 1}, too: they are drawn from it, or their place was lost as well"
+    return replace(one.loss, detail=one.loss.detail + more)
 
 
 def _data_follow(process: _Process) -> bool:

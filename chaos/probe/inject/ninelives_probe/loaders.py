@@ -22,7 +22,7 @@ class Samples:
         """Remember none."""
         self._drawn: weakref.WeakKeyDictionary[Any, deque[tuple[int, ...]]] = weakref.WeakKeyDictionary()
         self._given: OrderedDict[str, tuple[int, ...]] = OrderedDict()
-        self._loaders: list[weakref.ref[Any]] = []
+        self._generators: list[weakref.ref[torch.Generator]] = []
 
     def of(self, digest: str) -> tuple[int, ...]:
         """Return the ids of the samples in a tensor of a loader's batch; none where it is not from a loader."""
@@ -31,8 +31,11 @@ class Samples:
     def note_loader(self, iterator: Any, loader: Any) -> None:  # noqa: ANN401 - torch's own classes
         """Take a new iterator, or a new epoch of an old one: what it drew ahead before is not given out any more."""
         self._drawn[iterator] = deque()
-        if all(reference() is not loader for reference in self._loaders):
-            self._loaders.append(weakref.ref(loader))
+        for owner in (loader, getattr(loader, "sampler", None)):
+            generator = getattr(owner, "generator", None)
+            is_known = any(reference() is generator for reference in self._generators)
+            if isinstance(generator, torch.Generator) and not is_known:
+                self._generators.append(weakref.ref(generator))
 
     def note_drawn(self, iterator: Any, index: object) -> None:  # noqa: ANN401 - torch's own class
         """Take what the sampler drew for a coming batch."""
@@ -54,16 +57,10 @@ class Samples:
             self._given.popitem(last=False)
 
     def generators(self) -> list[torch.Generator]:
-        """Return the generators of the loaders that are still there, and of their samplers."""
-        found: list[torch.Generator] = []
-        for reference in self._loaders:
-            loader = reference()
-            for owner in (loader, getattr(loader, "sampler", None)):
-                generator = getattr(owner, "generator", None)
-                if isinstance(generator, torch.Generator) and all(generator is not other for other in found):
-                    found.append(generator)
-        self._loaders = [reference for reference in self._loaders if reference() is not None]
-        return found
+        """Return the generators of loaders and their samplers that are still there, in the order of their first use."""
+        alive = [(reference, reference()) for reference in self._generators]
+        self._generators = [reference for reference, generator in alive if generator is not None]
+        return [generator for _, generator in alive if generator is not None]
 
 
 def _tensors_in(value: object, depth: int = 0) -> list[torch.Tensor]:
