@@ -16,6 +16,7 @@ from chaos.scenario import shipped_scenarios
 
 LOST = {"no_valid_checkpoint", "resume_crashed"}
 DIVERGED = {"silent_divergence"}
+HALF = ("weights", "of lower precision")
 FAULTS = {"bit_rot": 2, "disk_full": 2, "durable_power": 4, "io_error": 4}
 FOUND = {
     "no_fsync": LOST,
@@ -24,10 +25,20 @@ FOUND = {
     "half": DIVERGED,
     "minimind": DIVERGED,
     "forget_optimizer": DIVERGED,
-    "forget_batch_order": DIVERGED,
-    "forget_epoch_skip": DIVERGED,
+    "forget_batch_order": {"data_repeated"},
+    "forget_epoch_skip": {"data_skipped"},
     "forget_rng": DIVERGED,
     "forget_step": {"silent_divergence", "lost_work"},
+}
+# What the diagnosis names: all of it, and nothing else.
+STATE = {
+    "half": {HALF},
+    "minimind": {HALF, ("torch generator", "rebuilt")},
+    "forget_optimizer": {("optimizer state", "missing")},
+    "forget_batch_order": {("data", "repeated")},
+    "forget_epoch_skip": {("data", "skipped")},
+    "forget_rng": {("torch generator", "rebuilt")},
+    "forget_step": {("learning rate schedule", "rebuilt")},
 }
 
 KILLS = {"in_place": 4, "no_fsync": 6, "no_dir_fsync": 8}
@@ -46,6 +57,10 @@ def test_wrong_way_is_found(name: str, tmp_path: Path, run_campaign: Callable[..
     assert (campaign.status, campaign.result["verdict"]) == (0, "fail"), campaign.explain()
     assert campaign.findings & FOUND[name], campaign.explain()
     assert campaign.result["kills_landed"] == kills * len(campaign.result["verdicts"])
+    diagnoses = [found["diagnosis"] for found in campaign.result["findings"] if found["diagnosis"]]
+    named = [{(lost["component"], lost["manner"]) for lost in diagnosis["lost"]} for diagnosis in diagnoses]
+    assert all(one == STATE[name] for one in named), diagnoses
+    assert bool(named) is (name in STATE)
     events = read_events(tmp_path / "runs" / "latest")
     assert any(isinstance(event, TrialRepeated) for event in events)
 
