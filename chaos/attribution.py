@@ -10,10 +10,18 @@ from msgspec.structs import replace
 from chaos.checks.lineage import without_damaged
 from chaos.checks.recency import SaveOrder, order_of
 from chaos.diagnosis import diagnose
-from chaos.model import CheckName, Finding, Outcome, Reference
+from chaos.model import CheckName, Diagnosis, Finding, Outcome, Reference
 from chaos.steps import expanded
 
-_OF_LOST_STATE: Final = frozenset({CheckName.SILENT_DIVERGENCE, CheckName.DATA_REPEATED, CheckName.DATA_SKIPPED})
+_OF_LOST_STATE: Final = frozenset(
+    {CheckName.SILENT_DIVERGENCE, CheckName.DATA_REPEATED, CheckName.DATA_SKIPPED, CheckName.LOST_WORK}
+)
+
+_NOT_IN_THE_STEPS: Final = (
+    "All that was seen of the steps is the reference's: what was lost is not what a step is made with, such as an "
+    "average of the weights beside them, or it came in after the last step."
+)
+_NOTHING_SEEN: Final = Diagnosis(resumed_at=None, first_difference=None, doubts=(_NOT_IN_THE_STEPS,))
 
 
 def with_diagnoses(
@@ -36,7 +44,8 @@ def _with_diagnosis(finding: Finding, reference: Reference, order: SaveOrder, ou
         unsteady=frozenset(reference.unsteady),
     )
     if told is None:
-        return finding
+        is_of_bits = finding.check is CheckName.SILENT_DIVERGENCE
+        return replace(finding, diagnosis=_NOTHING_SEEN) if is_of_bits else finding
     position, diagnosis = told
     return replace(finding, diagnosis=replace(diagnosis, life=outcome.lives[position].number))
 

@@ -90,7 +90,7 @@ def with_fingerprint(findings: Sequence[Finding], fingerprint: Fingerprint | Non
     if fingerprint is None or not mine:
         return tuple(findings)
     chosen = next((finding for finding in mine if finding.trial == fingerprint.trial), mine[0])
-    told = replace(chosen, detail=f"{chosen.detail} {in_words(fingerprint)}", fingerprint=fingerprint)
+    told = replace(chosen, fingerprint=fingerprint)
     return tuple(told if finding is chosen else finding for finding in findings)
 
 
@@ -150,12 +150,15 @@ def _diverged(reference: Reference, outcomes: Iterable[Outcome], target: Target)
 
 
 def _can_be_examined(outcome: Outcome) -> bool:
-    """Tell whether a lineage was killed as planned, resumed from something, and was not seen from inside."""
+    """Tell whether a lineage was killed as planned, resumed from something, and a probe shows no loss.
+
+    Either there was none, or all that it saw is the reference's: then what was lost is not what steps are made with.
+    """
     is_killed = outcome.trial.kind is TrialKind.FAULTED and outcome.trial.fault in _KILLS and _has_landed(outcome)
     if not is_killed or not is_completed(outcome):
         return False
-    has_probe = any(life.step_records or life.step_runs for life in outcome.lives)
-    return not has_probe and bool(whole_checkpoints(outcome.lives[-2].crash_state))
+    has_difference = any(life.step_records for life in outcome.lives)
+    return not has_difference and bool(whole_checkpoints(outcome.lives[-2].crash_state))
 
 
 def _has_landed(outcome: Outcome) -> bool:

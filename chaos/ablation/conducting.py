@@ -15,17 +15,23 @@ from chaos.ablation.experiment import Experiment, FirstLife, ReferenceRun
 from chaos.ablation.lanes import Lanes
 from chaos.ablation.omissions import Course, Omission, require_course
 from chaos.ablation.sizes import sizes_of
-from chaos.errors import HarnessError
+from chaos.errors import ChaosError, HarnessError
 from chaos.model import Record
 from chaos.reports.ablation import Ablation, AblationRow
 from chaos.reports.ablation_claims import claims_of
 from chaos.reports.ablation_plot import HOW_TO_GET, can_draw, draw
-from chaos.runs import start_run
+from chaos.runs import remove_run, start_run
 from chaos.scenario import load_scenario
 from chaos.settings import SettingsLayer, resolve_settings
 
 RESULT: Final = "ablation.json"
 PLOT: Final = "ablation.svg"
+
+
+class InterruptedExperimentError(ChaosError):
+    """The experiment was interrupted, and its run's folder is gone: there is no use for a part of it."""
+
+    exit_status = 130
 
 
 class AskedAblation(Record, kw_only=True):
@@ -44,7 +50,8 @@ def ablate(asked: AskedAblation, tell: Callable[[str], None]) -> Ablation:
     """Run the experiment; `tell` is called with a line before each part that takes time.
 
     Raises UsageError for a course that shows nothing, InconclusiveError where the trainer does not repeat itself,
-    HarnessError. No process of it is left, however it ends.
+    HarnessError, InterruptedExperimentError. No process of it is left, however it ends, and no file of it where it was
+    interrupted.
     """
     begin_s = time.monotonic()
     course = require_course(asked.course)
@@ -52,6 +59,27 @@ def ablate(asked: AskedAblation, tell: Callable[[str], None]) -> Ablation:
     folder, _ = start_run(
         asked.root, scenario, resolve_settings(SettingsLayer(kills=1, seed=course.seed), scenario), is_latest=False
     )
+    try:
+        return _conduct(asked, course, folder, begin_s, tell)
+    except KeyboardInterrupt as interrupt:
+        raise _given_up(folder) from interrupt
+
+
+def _given_up(folder: Path) -> InterruptedExperimentError:
+    """Remove the run's folder, and return the error that says so, or what is left where that cannot be done."""
+    try:
+        remove_run(folder)
+    except OSError as error:
+        hint = f"it cannot be continued, and {folder} could not be removed ({error.strerror}): remove it by hand"
+    else:
+        hint = "nothing of it is left, and it cannot be continued: start it anew"
+    return InterruptedExperimentError("interrupted", hint=hint)
+
+
+def _conduct(
+    asked: AskedAblation, course: Course, folder: Path, begin_s: float, tell: Callable[[str], None]
+) -> Ablation:
+    """Run everything in the run's folder, and leave what came of it there."""
     plot = asked.plot or (folder / PLOT if can_draw() else "")
     trials = folder / "trials"
     references, rows = _run(Experiment(course, trials), course, asked.omissions, tell)

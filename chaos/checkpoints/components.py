@@ -2,7 +2,8 @@
 
 Names are made of words (`optimizer.pt/state.3.exp_avg`), and the first word that says something decides: so `scheduler`
 inside of an optimizer's state is the optimizer's, and a network called `generator` inside of a model is the model's.
-Whatever no word tells is a weight if it is a tensor of floats.
+In a folder the words inside of a file come before those of the file's name: `model.pt` may hold all of a training's
+state. Whatever no word tells is a weight if it is a tensor of floats.
 """
 
 from __future__ import annotations
@@ -56,24 +57,59 @@ _STEP_WORDS: Final = frozenset({
 })  # fmt: skip
 # What a run was asked for or told of, whatever words stand behind them.
 _LOG_WORDS: Final = frozenset({"log_history", "history", "options", "config", "args", "hyper_parameters"})
+# How the path begins of a leaf of an optimizer that a file holds alone: the file's name has to tell the rest.
+_OPTIMIZER_HEADS: Final = _STATE_KEYS | _SHORT_KEYS | {"state"}
+_PARAMETER_WORDS: Final = frozenset({"weight", "bias"})
 _CHECKSUM_WORDS: Final = frozenset({"checksum", "checksums", "sha256", "md5", "digest", "crc32", "hash"})
 
 
-def component_of(name: str, *, is_tensor: bool, is_float: bool, elements: int = 1) -> str:
+def component_of(name: str, *, is_tensor: bool, is_float: bool, elements: int = 1, member: str = "") -> str:
     """Return the component of a leaf: one of the names above, `optimizer state: KEY` for what an optimizer keeps.
 
-    `elements` counts those of a tensor: a counter has one.
+    `elements` counts those of a tensor: a counter has one. `member` is the file of a folder that the leaf is in, with
+    which its name begins.
     """
-    words = [word.lower() for word in _SEPARATORS.split(name) if not _NUMBER.fullmatch(word)] or [""]
+    told = _told(_words(name), is_tensor=is_tensor, is_float=is_float, elements=elements)
+    if member:
+        own = _words(name.removeprefix(member))
+        inside = _told(own, is_tensor=is_tensor, is_float=is_float, elements=elements)
+        by_file = _told(_words(member), is_tensor=is_tensor, is_float=is_float, elements=elements)
+        if inside is not None and not _is_by_file(own, inside, by_file):
+            return inside
+    if told is not None:
+        return told
+    return VALUES if not is_tensor else WEIGHTS if is_float else TENSORS
+
+
+def _words(name: str) -> list[str]:
+    """Return the words of a name, without its numbers."""
+    return [word.lower() for word in _SEPARATORS.split(name) if word and not _NUMBER.fullmatch(word)]
+
+
+def _told(words: Sequence[str], *, is_tensor: bool, is_float: bool, elements: int) -> str | None:
+    """Return the component that the words speak of, None where none of them says anything."""
     for position, word in enumerate(words):
         found = _by_word(word, words[position + 1 :], is_tensor=is_tensor, is_float=is_float)
         if found is not None:
             return found
-    if words[-1] in _STEP_WORDS and elements == 1:
+    if words and words[-1] in _STEP_WORDS and elements == 1:
         return STEP
-    if not is_tensor:
-        return CHECKSUM if words[-1] in _CHECKSUM_WORDS else VALUES
-    return WEIGHTS if is_float else TENSORS
+    return CHECKSUM if words and not is_tensor and words[-1] in _CHECKSUM_WORDS else None
+
+
+def _is_by_file(own: Sequence[str], inside: str, by_file: str | None) -> bool:
+    """Tell whether the name of the file says more of a leaf than its path `own` inside of it, which says `inside`."""
+    if by_file is None:
+        return False
+    if is_of_optimizer(by_file):
+        return own[0] in _OPTIMIZER_HEADS
+    if by_file == AVERAGE:
+        return inside in {WEIGHTS, BUFFERS}
+    if by_file == WEIGHTS:
+        # A layer may be called `opt_head`: what an optimizer keeps of a parameter is below a key of the optimizer's.
+        return inside in {OPTIMIZER, SCHEDULE} and own[-1] in _PARAMETER_WORDS
+    # A sampler counts its own epochs and has its own generator, a schedule counts its own steps.
+    return (by_file, inside) in {(ORDER, STEP), (ORDER, GENERATORS), (SCHEDULE, STEP)}
 
 
 def _by_word(word: str, behind: Sequence[str], *, is_tensor: bool, is_float: bool) -> str | None:
@@ -83,6 +119,8 @@ def _by_word(word: str, behind: Sequence[str], *, is_tensor: bool, is_float: boo
         return VALUES
     if word in _STATE_KEYS:
         return f"{OPTIMIZER}: {word}"
+    if word == "param_groups":
+        return SETTINGS
     if parts & _OPTIMIZER_WORDS:
         return _of_optimizer(behind, is_tensor=is_tensor)
     if is_tensor and behind:

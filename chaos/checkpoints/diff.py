@@ -11,7 +11,7 @@ from chaos.checkpoints.examine import size_of
 from chaos.checkpoints.hostile import refusing_hostile
 from chaos.checkpoints.leaves import clean_name
 from chaos.checkpoints.pairs import Pair, pairs
-from chaos.checkpoints.readings import readings
+from chaos.checkpoints.readings import missing_members, readings
 from chaos.checkpoints.sides import Side
 from chaos.checkpoints.tally import Tally
 from chaos.errors import UsageError
@@ -26,18 +26,23 @@ def diff(left: Path, right: Path, ignored: Sequence[str] = (), limit: int = 5) -
     """
     tallies: dict[str, Tally] = {}
     left_out: set[str] = set()
+    matching: set[str] = set()
+    members: set[str] = set()
 
     def is_wanted(name: str) -> bool:
-        """Tell whether no glob matches; count those that one does."""
-        if any(fnmatchcase(name, glob) for glob in ignored):
+        """Tell whether no glob matches; count those that one does, and keep which globs do."""
+        found = {glob for glob in ignored if fnmatchcase(name, glob)}
+        if found:
+            matching.update(found)
             left_out.add(name)
-            return False
-        return True
+        return not found
 
     with refusing_hostile():
-        for pair in pairs(*_sides(left, right), is_wanted):
+        sides = _sides(left, right)
+        for pair in pairs(*sides, is_wanted):
             component = _component(pair)
             tallies.setdefault(component, Tally(component)).add(pair)
+            members.add(pair.member)
     found = [tallies[component] for component in sorted(tallies, key=rank_of)]
     return CheckpointDifference(
         equal=all(tally.is_equal for tally in found),
@@ -46,8 +51,9 @@ def diff(left: Path, right: Path, ignored: Sequence[str] = (), limit: int = 5) -
         a_bytes=size_of(left),
         b_bytes=size_of(right),
         components=tuple(tally.component(limit) for tally in found),
-        readings=tuple(readings(found)),
+        readings=(*readings(found), *missing_members(*(members & side.members.keys() for side in sides))),
         ignored=len(left_out),
+        unmatched=tuple(glob for glob in dict.fromkeys(ignored) if glob not in matching),
     )
 
 
@@ -67,5 +73,9 @@ def _component(pair: Pair) -> str:
     """Return the component of a pair."""
     is_single = not pair.is_tensor or pair.elements == 1
     return component_of(
-        pair.name, is_tensor=pair.is_tensor, is_float=pair.is_float, elements=1 if is_single else pair.elements
+        pair.name,
+        is_tensor=pair.is_tensor,
+        is_float=pair.is_float,
+        elements=1 if is_single else pair.elements,
+        member=pair.member,
     )

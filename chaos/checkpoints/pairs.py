@@ -29,7 +29,8 @@ class Pair(NamedTuple):
     """One name on both sides, compared; `kind` is None where all bits are equal.
 
     `is_tensor` tells whether it is one on either side, `are_tensors` whether on both; `elements` counts those of a
-    tensor of the same dtype and shape on both. `guesses` are what its difference looks like.
+    tensor of the same dtype and shape on both. `guesses` are what its difference looks like. `member` is the file of a
+    folder that it is in.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Pair(NamedTuple):
     left: str = ""
     right: str = ""
     guesses: frozenset[Guess] = NO_GUESS
+    member: str = ""
 
 
 def pairs(left: Side, right: Side, is_wanted: Callable[[str], bool]) -> Iterator[Pair]:
@@ -49,7 +51,7 @@ def pairs(left: Side, right: Side, is_wanted: Callable[[str], bool]) -> Iterator
     for prefix in sorted(left.members.keys() | right.members.keys()):
         with ExitStack() as stack:
             parts = left.open(prefix, stack), right.open(prefix, stack)
-            yield from _member_pairs(*parts, is_wanted)
+            yield from (pair._replace(member=prefix) for pair in _member_pairs(*parts, is_wanted))
             for part in parts:
                 part.finish()
     left.require_whole()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import accumulate
 
 from chaos.checkpoints.components import (
@@ -23,6 +25,9 @@ from chaos.model import DifferenceKind
 
 MOST_NAMES = 100_000
 MOST_TRIES = 8
+MOST_MEMBERS = 3
+# What torch attaches to a state dict, and no dict made by hand has: versions of modules, no state of the training.
+METADATA = re.compile(r"(^|[./])__dict__\._metadata(\.|$)")
 PLURAL = frozenset({WEIGHTS, GENERATORS, SETTINGS, VALUES, "averaged weights", "buffers", "other tensors"})
 COUNTERS = frozenset({STEP, OPTIMIZER_STEP})
 ROUNDED = {
@@ -36,18 +41,34 @@ ROUNDED = {
 
 
 def readings(tallies: Sequence[Tally]) -> Iterator[str]:
-    """Yield the sentences that fit, the plainest first; nothing where all is equal or nothing is known."""
+    """Yield the sentences that fit, the most important first; nothing where all is equal or nothing is known.
+
+    What the whole difference is comes first, then component by component in the order of the table.
+    """
     # A checksum that the file holds over its own content differs with anything: it says nothing by itself.
     differing = [tally for tally in tallies if not tally.is_equal and tally.name != CHECKSUM]
     if differing:
         has_checksum = any(not tally.is_equal and tally.name == CHECKSUM for tally in tallies)
         yield from _only(differing, has_checksum=has_checksum)
         yield from _one_bit(differing)
-        yield from _missing(tallies)
-        for tally in differing:
-            yield from _zeros(tally)
-            yield from _rounded(tally)
-            yield from _renamed(tally)
+        missing = dict(_missing(tallies))
+        for tally in tallies:
+            if tally.name in missing:
+                yield missing[tally.name]
+            if tally in differing:
+                yield from _zeros(tally)
+                yield from _rounded(tally)
+                yield from _renamed(tally)
+
+
+def missing_members(left: AbstractSet[str], right: AbstractSet[str]) -> Iterator[str]:
+    """Yield which files of two folders are on one side only, the first of them by name."""
+    for has, only in (("A", sorted(left - right)), ("B", sorted(right - left))):
+        if only:
+            rest = len(only) - MOST_MEMBERS
+            names = [*only[:MOST_MEMBERS], *([f"{rest:,} more"] if rest > 0 else [])]
+            listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+            yield f"{listed} {'is' if len(only) == 1 else 'are'} only in {has}"
 
 
 def _only(differing: Sequence[Tally], *, has_checksum: bool) -> Iterator[str]:
@@ -98,18 +119,21 @@ def _one_bit(differing: Sequence[Tally]) -> Iterator[str]:
             yield f"a single bit differs, of one element of {found[0].name}: what a bit flipped on the disk looks like"
 
 
-def _missing(tallies: Sequence[Tally]) -> Iterator[str]:
-    """Say which components are on one side only; the optimizer's are told together if all of them are."""
+def _missing(tallies: Sequence[Tally]) -> Iterator[tuple[str, str]]:
+    """Say of components which are on one side only; the optimizer's are told together, at the first, if all are."""
     for kind, has, lacks in ((DifferenceKind.ONLY_A, "A", "B"), (DifferenceKind.ONLY_B, "B", "A")):
         missing = [tally for tally in tallies if tally.differing and _is_on_one_side(tally, kind)]
         optimizer = [tally for tally in missing if is_of_optimizer(tally.name)]
         together = len(optimizer) == sum(is_of_optimizer(tally.name) for tally in tallies)
         if optimizer and together:
             count = sum(len(tally.differing) for tally in optimizer)
-            yield f"{lacks} has no {OPTIMIZER}: {_leaves(count)} only in {has}"
+            yield optimizer[0].name, f"{lacks} has no {OPTIMIZER}: {_leaves(count)} only in {has}"
         for tally in missing:
             if tally not in optimizer or not together:
-                yield f"{lacks} has no {_named(tally.name)}: {_leaves(len(tally.differing))} only in {has}"
+                yield (
+                    tally.name,
+                    f"{lacks} has no {_named(tally.name)}: {_leaves(len(tally.differing))} only in {has}",
+                )
 
 
 def _leaves(count: int) -> str:
@@ -118,8 +142,9 @@ def _leaves(count: int) -> str:
 
 
 def _is_on_one_side(tally: Tally, kind: DifferenceKind) -> bool:
-    """Tell whether all of a component is on one side."""
-    return not tally.tensors and not tally.values and len(tally.of_kind(kind)) == len(tally.differing)
+    """Tell whether all of a component is on one side, and anything but a state dict's metadata."""
+    is_whole = not tally.tensors and not tally.values and len(tally.of_kind(kind)) == len(tally.differing)
+    return is_whole and not all(METADATA.search(pair.name) for pair in tally.differing)
 
 
 def _zeros(tally: Tally) -> Iterator[str]:

@@ -68,19 +68,23 @@ class Guesses:
     def see_equal(self, piece: bytearray) -> None:
         """Take notice of a piece that is the same bytes on both sides."""
         if self.left_zero or self.right_zero:
-            is_zero = _is_zero(piece)
+            is_zero = self._is_zero(piece, 0)
             self.left_zero &= is_zero
             self.right_zero &= is_zero
 
     def see(self, left: bytearray, right: bytearray) -> None:
         """Take notice of a piece with the same elements, not the same bytes, on both sides."""
-        self.left_zero = self.left_zero and _is_zero(left)
-        self.right_zero = self.right_zero and _is_zero(right)
+        self.left_zero = self.left_zero and self._is_zero(left, 0)
+        self.right_zero = self.right_zero and self._is_zero(right, 1)
         if not self._roundings and not self._may_be_same:
             return
         one, two = self.numbers(left, right)
         for part in (slice(0, FIRST), slice(FIRST, None)):
             self._try(one[part], two[part])
+
+    def _is_zero(self, piece: bytearray, side: int) -> bool:
+        """Tell whether all elements of a piece of one side are zero, of whichever sign."""
+        return _is_zero(piece, self._kinds[side], is_big=self._is_big[side])
 
     def numbers(self, left: bytearray, right: bytearray) -> tuple[Array, Array]:
         """Return the numbers of a piece of each side, as float32 or float64."""
@@ -100,11 +104,11 @@ class Guesses:
 
     @property
     def left_over(self) -> frozenset[Guess]:
-        """What was not contradicted."""
+        """What was not contradicted; a side is told to be zero only where the other one is not."""
         found = set(self._roundings)
         found |= {Guess.SAME_NUMBERS} if self._may_be_same else set()
-        found |= {Guess.LEFT_ZERO} if self.left_zero else set()
-        found |= {Guess.RIGHT_ZERO} if self.right_zero else set()
+        found |= {Guess.LEFT_ZERO} if self.left_zero and not self.right_zero else set()
+        found |= {Guess.RIGHT_ZERO} if self.right_zero and not self.left_zero else set()
         return frozenset(found)
 
 
@@ -114,9 +118,16 @@ def _bits(kind: str, data: bytearray, *, is_big: bool) -> Array:
     return np.frombuffer(data, native.newbyteorder(BIG)).astype(native) if is_big else np.frombuffer(data, native)
 
 
-def _is_zero(piece: bytearray) -> bool:
-    """Tell whether all bytes are zero; most pieces show at their head that they are not."""
-    return not any(piece[:HEAD_BYTES]) and piece.count(0) == len(piece)
+def _is_zero(piece: bytearray, kind: str, *, is_big: bool) -> bool:
+    """Tell whether all elements are zero, floats of whichever sign; most pieces show at their head that they are not.
+
+    Elements of a dtype that is not known here are zero where all their bytes are.
+    """
+    if kind not in FLOATS:
+        return not any(piece[:HEAD_BYTES]) and piece.count(0) == len(piece)
+    head = _bits(kind, piece[:HEAD_BYTES], is_big=is_big)
+    sign = head.dtype.type(1)
+    return not (head << sign).any() and not (_bits(kind, piece, is_big=is_big) << sign).any()
 
 
 def _rounded(numbers: Array, name: str) -> Array:

@@ -154,11 +154,14 @@ def about_recovery(results: Iterable[CheckResult], outcomes: Iterable[Outcome]) 
         for restart in restarts(faulted)
     ):
         return []
-    doubt = (
-        f"Nothing shows from where the restarted job went on ({lost_work.reason}): print a line per step, or describe "
-        "it with --step."
+    is_shown = any(life.first_step is not None for outcome in faulted for life in outcome.lives[1:])
+    what = (
+        "the lives show their steps, but what they found was no content that the reference has saved: where a lineage "
+        "ends with other bits, look for that first"
+        if is_shown
+        else "print a line per step, or describe it with --step"
     )
-    return [doubt]
+    return [f"Nothing shows from where the restarted job went on ({lost_work.reason}): {what}."]
 
 
 def about_endings(outcomes: Iterable[Outcome], violations: Collection[Violation]) -> list[str]:

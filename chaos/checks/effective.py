@@ -1,7 +1,8 @@
 """The steps of a lineage that count: a killed life's steps after the point that the next one resumed from do not.
 
-Where a life resumed is told by the content that it stepped with: its weights are those of a record of an earlier life
-or of the reference, or else its optimizer's state is. Where neither is known, the newest save that it found tells, but
+Where a life resumed is told by the content that it stepped with: its weights or its optimizer's state are those of a
+record of an earlier life or of the reference, and of several such records the one that agrees in most of the state is
+meant. Where neither is known, the newest save that it found tells, but
 only if its number of steps or its first line says the same.
 """
 
@@ -153,13 +154,10 @@ def _start_by(record: StepRecord, past: Sequence[_Piece], saved: int | None, bef
     by_state = {
         name: digest for name, digest in record.components.items() if name.startswith(STATE_PREFIX) and name != _COUNTER
     }
-    for wanted in (by_weights, by_state):
-        # The optimizer's state at the start of a training is also what a new one has.
-        is_state = wanted is by_state
-        spots = [(at - before, found) for piece in past for at, found in piece.spots(wanted) if at or not is_state]
-        if spots:
-            return _best([(at, found) for at, found in spots if at >= 0], record, saved)
-    return None
+    # The optimizer's state at the start of a training is also what a new one has; new weights are as they were then.
+    spots = [(at - before, found) for piece in past for at, found in piece.spots(by_weights)]
+    spots += [(at - before, found) for piece in past for at, found in piece.spots(by_state) if at]
+    return _best([(at, found) for at, found in spots if at >= 0], record, saved) if spots else None
 
 
 def _best(spots: Sequence[tuple[int, StepRecord]], record: StepRecord, saved: int | None) -> int | None:

@@ -36,6 +36,8 @@ def command(*, a: Path, b: Path, ignored: tuple[str, ...], limit: int, is_json: 
     """
     with Examiner() as examiner:
         difference = examiner.diff(a, b, ignored, limit)
+    for glob in difference.unmatched:
+        click.echo(f"Note: --ignore '{glob}' matches no name in either of them.", err=True)
     if is_json:
         click.echo(msgspec.json.encode(difference))
     else:

@@ -17,6 +17,7 @@ from chaos.diagnosis.batches import Data, lost_data
 from chaos.diagnosis.buffers import lost_buffers
 from chaos.diagnosis.finding import lost
 from chaos.diagnosis.generators import Generator, lost_generators
+from chaos.diagnosis.groups import lost_parameters
 from chaos.diagnosis.optimizer import lost_optimizer
 from chaos.diagnosis.schedule import is_initial_rate, lost_settings
 from chaos.diagnosis.seam import Pair, Seam, compared
@@ -48,7 +49,7 @@ def unexplained(seam: Seam) -> tuple[LostState, ...]:
     for pair in seam.mains:
         found += _shared(pair, seam)
     for pair in seam.pairs:
-        weights = lost_weights(pair, seam)
+        weights = lost_weights(pair, seam) if lost_parameters(pair) is None else None
         if weights is not None and not (pair.has_gap and found):  # after a gap they may follow from anything
             found.append(weights)
     return tuple(found) or _whatever_differs(seam)
@@ -60,11 +61,22 @@ def _of_optimizer(pair: Pair, seam: Seam) -> list[LostState]:
     The learning rate is kept with its state: where all of that is missing, the rate is as at the start, until a
     scheduler that was restored goes on. One that is rebuilt goes on as it did from the start: that is a second loss.
     """
+    parameters = lost_parameters(pair)
+    if parameters is not None:
+        return [parameters]  # state and settings of those that are there have other digests by that alone
     state, settings = lost_optimizer(pair, seam), lost_settings(pair, seam)
-    is_fresh = any(one.component is Component.OPTIMIZER and one.manner is Manner.MISSING for one in state)
-    if is_fresh:
-        settings = tuple(one for one in settings if not is_initial_rate(one, pair, seam))
-    return [*state, *settings]
+    if not any(one.component is Component.OPTIMIZER and one.manner is Manner.MISSING for one in state):
+        return [*state, *(settings or _late_settings(pair, seam))]
+    with_state = [one for one in settings if is_initial_rate(one, pair, seam)]
+    more = "".join(f"; with it {one.detail}, until the schedule sets it" for one in with_state)
+    fresh = [replace(one, detail=one.detail + more) if one.manner is Manner.MISSING else one for one in state]
+    return [*fresh, *(one for one in settings if one not in with_state)]
+
+
+def _late_settings(pair: Pair, seam: Seam) -> tuple[LostState, ...]:
+    """Return what a life's second step shows of the schedule: it moves after the first one, whatever else was lost."""
+    after = seam.next(pair) if pair.at == 0 else None
+    return () if after is None else lost_settings(after, seam)
 
 
 def _shared(pair: Pair, seam: Seam) -> list[LostState]:

@@ -73,11 +73,13 @@ def _diagnose_life(life: Track, reference: Known, hint: int | None, unsteady: fr
         doubt = f"It went on for {plural(extra, 'step')} after the last one of the reference that was recorded."
         return Diagnosis(resumed_at=alignment.steps, first_difference=None, doubts=(doubt,))
     pair = seam.mains[0]
+    lost = _told(unexplained(seam), reference.track)
+    named = {one.component for one in lost}
     return Diagnosis(
         resumed_at=alignment.steps,
         first_difference=pair.step,
-        lost=_told(unexplained(seam), reference.track),
-        equal=_equal(seam),
+        lost=lost,
+        equal=tuple(name for name in _equal(seam) if name not in named),
         doubts=tuple(_doubts(seam, alignment, hint, unsteady)),
     )
 
@@ -139,7 +141,10 @@ def _doubts(seam: Seam, alignment: Alignment, hint: int | None, unsteady: frozen
     if not pair.is_digested:
         yield f"Step {pair.step} was digested in part only: weights, gradients and optimizer state were not compared."
     if pair.has_gap:
-        yield f"The step before step {pair.step} was digested in part only: the difference may have begun there."
+        yield (
+            f"The step before step {pair.step} was digested in part only: the difference may have begun there "
+            "(--probe-budget 100 leaves no step out)."
+        )
     if pair.is_digested and WEIGHTS in pair.differs and not (pair.life.details and pair.reference.details):
         yield f"Of step {pair.step} there are no facts of each tensor, only digests of all."
     missing = [stream for stream in seam.life.streams if stream not in seam.reference.track.streams]

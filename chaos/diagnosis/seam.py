@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chaos.diagnosis.alignment import Alignment
 from chaos.diagnosis.streams import Known, Stream, Track
@@ -71,6 +71,20 @@ class Seam:
     def following(self, pair: Pair) -> tuple[StepRecord, ...]:
         """Return the life's records of a stream from a pair on."""
         return self.life.streams[pair.stream][pair.at :]
+
+    def next(self, pair: Pair) -> Pair | None:
+        """Return the pair of the step after, of which only what depends on no weights says anything (None: none is)."""
+        own, other = self.following(pair)[1:2], self.records(pair)[pair.should_be + 1 :][:1]
+        if not own or not other:
+            return None
+        return replace(
+            pair,
+            at=pair.at + 1,
+            should_be=pair.should_be + 1,
+            life=own[0],
+            reference=other[0],
+            differs=differing(own[0], other[0]),
+        )
 
     def records(self, pair: Pair) -> tuple[StepRecord, ...]:
         """Return all of the reference's records of a pair's stream."""
@@ -141,8 +155,8 @@ def _pairs(stream: Stream, life: Track, reference: Known, alignment: Alignment) 
     has_gap, is_closed = False, not records[0].batches
     for at, (own, other) in enumerate(zip(life.streams[stream], records[done:], strict=False)):
         differs = differing(own, other)
-        if at == 0 and _is_rest_of_step(own, other, differs):
-            differs -= {DATA}
+        if own.is_digested and other.is_digested and not differs & {WEIGHTS, GRADIENTS}:
+            differs -= {DATA}  # the same gradients: the rest of a step that was begun, or a pass that led to nothing
         yield Pair(
             stream=stream,
             at=at,
@@ -153,13 +167,6 @@ def _pairs(stream: Stream, life: Track, reference: Known, alignment: Alignment) 
             has_gap=has_gap or (is_closed and at > 0 and DATA in differs),
         )
         has_gap = not (own.is_digested and other.is_digested)
-
-
-def _is_rest_of_step(life: StepRecord, reference: StepRecord, differs: frozenset[str]) -> bool:
-    """Tell whether a life began in the midst of a step, with the gradients of the first batches: nothing is lost."""
-    num_begun = len(reference.batches) - len(life.batches)
-    is_rest = bool(life.batches) and num_begun > 0 and life.batches == reference.batches[num_begun:]
-    return is_rest and GRADIENTS not in differs
 
 
 def _pair_from(stream: Stream, place: int, life: Track, reference: Known, alignment: Alignment) -> Pair | None:

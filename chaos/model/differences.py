@@ -63,7 +63,8 @@ class CheckpointDifference(Record, kw_only=True):
     """Two whole checkpoints compared: equal in all bits, or which components differ and what that looks like.
 
     `a` and `b` are the paths, `a_bytes` and `b_bytes` the sizes of the files. `readings` are sentences on the likely
-    cause, the plainest first. `ignored` counts the leaves that were left out on request.
+    cause, the most important first. `ignored` counts the leaves that were left out on request, `unmatched` are the
+    globs of that request that no name matched.
     """
 
     schema: int = SCHEMA
@@ -75,3 +76,4 @@ class CheckpointDifference(Record, kw_only=True):
     components: tuple[ComponentDifference, ...]
     readings: tuple[str, ...] = ()
     ignored: int = 0
+    unmatched: tuple[str, ...] = ()

@@ -40,8 +40,10 @@ def print_ablation(ablation: Ablation, stream: TextIO) -> None:
 
 
 def _print_rows(console: Console, ablation: Ablation) -> None:
-    """Print one line a row, by the order of batches."""
+    """Print one line a row, by the order of batches, without blanks at the ends of lines."""
+    from rich.segment import Segment
     from rich.table import Table
+    from rich.text import Text
 
     seam = ablation.seam
     table = Table(box=None, pad_edge=False, padding=(0, 2 if console.width >= _WIDE else 1, 0, 0))
@@ -61,7 +63,11 @@ def _print_rows(console: Console, ablation: Ablation) -> None:
         for row in ablation.rows:
             if row.order == order:
                 table.add_row(*_cells(row), style="green" if row.is_same_bits else None)
-    console.print(table)
+    options = console.options.update(no_wrap=True, overflow="ignore")
+    for segments in Segment.split_lines(console.render(table, options)):
+        line = Text.assemble(*((segment.text, segment.style or "") for segment in segments))
+        line.rstrip()
+        console.print(line)
 
 
 def _cells(row: AblationRow) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from chaos.diagnosis import in_words
+from chaos.fingerprints import in_words as fingerprint_in_words
 from chaos.model import CheckName, FaultKind, Finding, Record, Severity, Verdict
 from chaos.reports.explanations import EXPLANATIONS
 from chaos.verdict import NO_FAULT
@@ -97,7 +98,10 @@ def _finding(number: int, finding: Finding, width: int, *, is_first: bool) -> It
     yield from labelled("seen", finding.detail, width)
     if finding.diagnosis is not None:
         yield from labelled("lost", "\n".join(in_words(finding.diagnosis)), width)
-    if is_first and (finding.diagnosis is None or not finding.diagnosis.lost):
+    if finding.fingerprint is not None:
+        yield from labelled("lost", fingerprint_in_words(finding.fingerprint), width)
+    is_told = (finding.diagnosis and finding.diagnosis.lost) or (finding.fingerprint and finding.fingerprint.unused)
+    if is_first and not is_told:
         yield from labelled("why", explanation.cause, width)
     yield Line(text=f"  {'next':<{LABEL}}{finding.replay}", style="bold")
 

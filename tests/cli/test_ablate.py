@@ -35,6 +35,7 @@ def test_report(chaos_command: Path, tmp_path: Path) -> None:
     assert ended.stdout.splitlines()[-1] == "seed 7"
     assert ended.stderr.startswith("6 steps at once, for each order of batches …\n")
     assert (tmp_path / "plot.svg").is_file()
+    assert all(line == line.rstrip() for line in ended.stdout.splitlines())
     shown = _masked(ended.stdout)
     if not SNAPSHOT.exists():
         SNAPSHOT.write_text(shown, encoding="utf-8")

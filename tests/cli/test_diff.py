@@ -88,6 +88,13 @@ def test_json_is_one_object(chaos: Run) -> None:
     assert (ended.returncode, found["equal"], found["ignored"], found["readings"]) == (0, True, 5, [])
 
 
+def test_a_glob_without_a_match_is_a_sentence(chaos: Run) -> None:
+    """It is said on standard error, once, and changes neither the report nor the exit status."""
+    ended = chaos("diff", "a", "b", "--ignore", "optimiser.*", "--ignore", "model*")
+    assert ended.returncode == 0
+    assert ended.stderr == "Note: --ignore 'optimiser.*' matches no name in either of them.\n"
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

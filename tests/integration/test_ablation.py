@@ -126,7 +126,7 @@ def test_an_interrupted_experiment_leaves_no_process(
     eventually: Callable[..., bool],
     processes_with: Callable[[str], list[Any]],
 ) -> None:
-    """SIGTERM while lives run ends them all, and says that it was interrupted."""
+    """SIGTERM while lives run ends them all, leaves none of their files, and says so."""
     marker = f"--out {tmp_path}"
     words = [chaos_command, "ablate", "--runs", tmp_path / "runs"]
     with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -134,5 +134,8 @@ def test_an_interrupted_experiment_leaves_no_process(
         os.kill(process.pid, signal.SIGTERM)
         _, said = process.communicate(timeout=60.0)
     assert process.returncode == 130, said.decode()
-    assert said.decode().splitlines()[-1] == "Error: interrupted"
+    assert said.decode().splitlines()[-2:] == [
+        "Error: interrupted", "  nothing of it is left, and it cannot be continued: start it anew"
+    ]  # fmt: skip
+    assert list((tmp_path / "runs").iterdir()) == []
     assert eventually(lambda: not processes_with(str(tmp_path)), within_s=10.0)

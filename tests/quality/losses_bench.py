@@ -160,7 +160,8 @@ def diagnosis_of(recorded: Recorded) -> Diagnosis | None:
         replay="",
     )
     (found,) = with_diagnoses([finding], recorded.reference, [recorded.outcome])
-    return found.diagnosis
+    is_found = found.diagnosis is not None and found.diagnosis.resumed_at is not None
+    return found.diagnosis if is_found else None  # where every step is the reference's, only the bits can be at fault
 
 
 def faults_of_recording(loss: Loss, recorded: Recorded) -> list[str]:

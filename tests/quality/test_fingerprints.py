@@ -6,21 +6,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from chaos.fingerprints import in_words
 from chaos.journal import TrialFinished, TrialsPlanned, read_events
-from chaos.model import TrialKind
+from chaos.model import Fingerprint, TrialKind
 
 GLOBS = ("--checkpoints", "{out}/ckpt.npz", "--final", "{out}/final.npz")
 KILLS = 4
 
 
 def diagnosed(campaign: Any) -> dict[str, Any]:
-    """Return the one fingerprint among the findings, whose sentences stand in the detail."""
+    """Return the one fingerprint among the findings, and its sentences."""
     (finding,) = [finding for finding in campaign.result["findings"] if finding["fingerprint"] is not None]
     assert finding["check"] == "silent_divergence"
-    found: dict[str, Any] = finding["fingerprint"] | {"detail": finding["detail"]}
-    return found
+    found: dict[str, Any] = finding["fingerprint"]
+    return found | {"words": in_words(msgspec.convert(found, Fingerprint))}
 
 
 @pytest.mark.parametrize(
@@ -47,7 +49,7 @@ def test_the_part_that_is_not_used_is_named(
     assert campaign.result["verdict"] == "fail", campaign.explain()
     found = diagnosed(campaign)
     assert (found["unused"], found["unknown"], found["untried"]) == (unused, {}, 0)
-    assert sentence in found["detail"]
+    assert sentence in found["words"]
 
 
 def test_an_intact_script_is_not_examined(

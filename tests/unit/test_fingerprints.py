@@ -80,9 +80,16 @@ def test_the_shortest_lineage_is_chosen(records: Any) -> None:
 
 @pytest.mark.parametrize("bits", ["bits", "wrong"])
 def test_nothing_is_run_again_of_what_a_probe_saw(records: Any, bits: str) -> None:
-    """A lineage with records of its steps is diagnosed by them; one that ended as it should needs no diagnosis."""
-    outcome = lineage(records, 4, bits, step_runs=records.runs(2, 40) if bits == "wrong" else ())
+    """A lineage whose steps are not the reference's is diagnosed by them; one that ended as it should needs none."""
+    outcome = lineage(records, 4, bits, step_records=records.steps()[:1] if bits == "wrong" else ())
     assert next_fingerprints(records.reference(), (outcome,), records.target, 9) == ()
+
+
+def test_what_no_step_shows_is_looked_for_from_outside(records: Any) -> None:
+    """All steps are the reference's and the final bits are not: what was lost lies beside the steps."""
+    outcome = lineage(records, 4, "wrong", step_runs=records.runs(2, 40))
+    (control,) = next_fingerprints(records.reference(), (outcome,), records.target, 9)
+    assert (control.repeats, control.reset) == (4, "")
 
 
 @pytest.mark.parametrize(
@@ -179,7 +186,7 @@ def test_a_checkpoint_that_is_refused_shows_nothing(records: Any) -> None:
 
 
 def test_it_is_told_with_the_finding_of_its_lineage(records: Any) -> None:
-    """The sentence stands in that finding's detail alone, or in the first one's where its lineage stands for none."""
+    """It stands in that finding alone, or in the first one where its lineage stands for none."""
     reference, diverged = records.reference(), lineage(records, 4)
     violations = ALL_CHECKS[CheckName.SILENT_DIVERGENCE](reference, (diverged,), records.target).violations
     (finding,) = findings_of(violations, "run")
@@ -188,7 +195,7 @@ def test_it_is_told_with_the_finding_of_its_lineage(records: Any) -> None:
     told = with_fingerprint((other, finding), fingerprint)
     assert told == (
         other,
-        replace(finding, detail=f"{finding.detail} {in_words(fingerprint)}", fingerprint=fingerprint),
+        replace(finding, fingerprint=fingerprint),
     )
     first, second = with_fingerprint((other, finding), replace(fingerprint, trial=6))
     assert (first.fingerprint is not None, second.fingerprint) == (True, None)

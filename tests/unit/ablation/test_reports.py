@@ -35,7 +35,8 @@ def test_the_table_is_plain_and_fits(ablation: Ablation) -> None:
     """No colours, no line over 100 columns, one line a row with its figures; the table itself fits into 90."""
     lines = _printed(ablation)
     begin, end = (next(i for i, line in enumerate(lines) if word in line) for word in ("weights", "Of 1,000"))
-    assert all(len(line.rstrip()) <= 90 for line in lines[begin:end])
+    assert all(len(line) <= 90 for line in lines[begin:end])
+    assert all(line == line.rstrip() for line in lines)
     assert all(len(line) <= 100 and "\x1b" not in line and "…" not in line for line in lines)
     row = next(line.split() for line in lines if line.startswith("   weights alone"))
     assert row == ["weights", "alone", "900", "0.05", "2.0e6", "+0.1500", "+0.2500", "0.2500", "4"]

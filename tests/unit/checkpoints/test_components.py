@@ -24,6 +24,36 @@ FLOATS = {
     "optimizer state": ["optimizer.something"],
     "learning rate schedule": ["scheduler.lambdas"],
 }  # fmt: skip
+# A whole training's state, or another one than the name says, in files that are called after a part of it.
+INSIDE = {
+    "weights": ["model.pt/model.fc.weight", "optimizer.pt/model.fc.weight", "model.safetensors/opt_head.weight"],
+    "averaged weights": ["ema.pt/model.fc.weight", "ema.pt/bn.running_mean", "model.pt/ema.fc.weight"],
+    "optimizer state: exp_avg": [
+        "model.pt/opt.state.0.exp_avg", "pytorch_model.bin/optimizer.state.0.exp_avg",
+        "training.pt/opt.state.1.exp_avg", "optimizer.pt/state.model.fc.weight.exp_avg",
+        "optimizer.pt/exp_avg.fc.weight",
+    ],
+    "optimizer state: m": ["optimizer.pt/m.layer.weight", "model.pt/optimizer.m.layer.weight"],
+}  # fmt: skip
+COUNTERS_INSIDE = {
+    "step counter": ["model.pt/step", "optimizer.pt/global_step", "training.pt/step", "random_states_0.pkl/step"],
+    "optimizer's step counter": ["model.pt/opt.state.0.step", "optimizer.pt/state.3.step"],
+    "learning rate schedule": ["scheduler.pt/step"],
+}  # fmt: skip
+INTEGERS_INSIDE = {
+    "generators": ["model.pt/rng.torch", "optimizer.pt/rng", "pytorch_model.bin/rng_state.cuda.0", "training.pt/rng"],
+    "data order": ["sampler.pt/generator", "model.pt/sampler.state"],
+    "weights": ["model.pt/indices"],
+}
+VALUES_INSIDE = {
+    "optimizer's settings": ["model.pt/opt.param_groups.0.lr", "model.pt/param_groups.0.lr", "optimizer.pt/lr"],
+    "step counter": ["model.pt/step", "optimizer.pt/step"],
+    "generators": ["model.pt/rng.python.1.3", "optimizer.pt/rng.python.1.3"],
+    "learning rate schedule": ["model.pt/scheduler.last_epoch", "optimizer.pt/scheduler.last_epoch"],
+    "data order": ["sampler.pt/epoch"],
+    "checksum": ["optimizer.pt/checksum"],
+    "other values": ["model.pt/config.optimizer"],
+}
 COUNTERS = {
     "optimizer's step counter": ["optimizer.state.0.step", "optimizer.pt/state.9.step", "optim.state.w.step"],
     "step counter": ["step", "trainer_state.json/global_step", "epoch", "state.json/iter_num"],
@@ -52,6 +82,11 @@ VALUES = {
 }  # fmt: skip
 
 
+def _member(name: str) -> str:
+    """Return the file of a folder that a name of these tables is in."""
+    return name.rpartition("/")[0]
+
+
 def _cases(table: dict[str, list[str]]) -> list[tuple[str, str]]:
     """Return the pairs of a name and its component."""
     return [(name, component) for component, names in table.items() for name in names]
@@ -60,25 +95,50 @@ def _cases(table: dict[str, list[str]]) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(("name", "component"), _cases(FLOATS))
 def test_tensors_of_floats(name: str, component: str) -> None:
     """A tensor of many floats is what the first telling word of its name says, a weight where none does."""
-    assert component_of(name, is_tensor=True, is_float=True, elements=100) == component
+    assert component_of(name, is_tensor=True, is_float=True, elements=100, member=_member(name)) == component
 
 
 @pytest.mark.parametrize(("name", "component"), _cases(COUNTERS))
 def test_counters(name: str, component: str) -> None:
     """A tensor of one element that is called a step is a counter."""
-    assert component_of(name, is_tensor=True, is_float=True, elements=1) == component
+    assert component_of(name, is_tensor=True, is_float=True, elements=1, member=_member(name)) == component
 
 
 @pytest.mark.parametrize(("name", "component"), _cases(OTHERS))
 def test_other_tensors(name: str, component: str) -> None:
     """A tensor of integers may be a generator's state, a position, a buffer."""
-    assert component_of(name, is_tensor=True, is_float=False, elements=100) == component
+    assert component_of(name, is_tensor=True, is_float=False, elements=100, member=_member(name)) == component
 
 
 @pytest.mark.parametrize(("name", "component"), _cases(VALUES))
 def test_values(name: str, component: str) -> None:
     """What is no tensor is a setting, a counter, a part of a generator; options are never more than values."""
-    assert component_of(name, is_tensor=False, is_float=False) == component
+    assert component_of(name, is_tensor=False, is_float=False, member=_member(name)) == component
+
+
+@pytest.mark.parametrize(("name", "component"), _cases(INSIDE))
+def test_a_path_inside_of_a_file_comes_before_the_files_name(name: str, component: str) -> None:
+    """Whatever a file is called, a leaf in it is what its own path says; the file's name tells only the rest."""
+    found = component_of(name, is_tensor=True, is_float=True, elements=100, member=_member(name))
+    assert found == component
+
+
+@pytest.mark.parametrize(("name", "component"), _cases(COUNTERS_INSIDE))
+def test_counters_inside_of_files(name: str, component: str) -> None:
+    """A step counter is one also in a file that is called after the weights."""
+    assert component_of(name, is_tensor=True, is_float=True, elements=1, member=_member(name)) == component
+
+
+@pytest.mark.parametrize(("name", "component"), _cases(INTEGERS_INSIDE))
+def test_integers_inside_of_files(name: str, component: str) -> None:
+    """A generator's state is one also in a file that is called after the weights or the optimizer."""
+    assert component_of(name, is_tensor=True, is_float=False, elements=100, member=_member(name)) == component
+
+
+@pytest.mark.parametrize(("name", "component"), _cases(VALUES_INSIDE))
+def test_values_inside_of_files(name: str, component: str) -> None:
+    """Settings, counters and parts of generators are told by their own paths, too."""
+    assert component_of(name, is_tensor=False, is_float=False, member=_member(name)) == component
 
 
 def test_components_are_sorted_as_an_engineer_reads_them() -> None:

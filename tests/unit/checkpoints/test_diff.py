@@ -229,6 +229,14 @@ def test_names_can_be_ignored_and_few_be_shown(tmp_path: Path) -> None:
     assert diff(tmp_path / "a.pt", tmp_path / "b.pt", ignored=("*",)).equal
 
 
+def test_globs_that_match_no_name_are_told(tmp_path: Path) -> None:
+    """One that matches only what another one matches, too, is not among them."""
+    one = _torch({"step": torch.ones(1), "w": torch.ones(1)}, tmp_path / "a")
+    globs = ("step", "optimiser.*", "st*", "optimiser.*")
+    assert diff(one, one, ignored=globs).unmatched == ("optimiser.*",)
+    assert diff(one, one).unmatched == ()
+
+
 def _damaged(tmp_path: Path, name: str) -> Path:
     """Return a file (or nothing) that is not whole."""
     path = tmp_path / "bad.pt"

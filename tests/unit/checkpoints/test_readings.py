@@ -27,6 +27,16 @@ def _said(left: Any, right: Any, folder: Path) -> tuple[str, ...]:
     return diff(folder / "a.pt", folder / "b.pt").readings
 
 
+def _save(state: dict[str, torch.Tensor], path: Path) -> None:
+    """Save tensors in the format that the suffix names."""
+    if path.suffix == ".npz":
+        np.savez(path, **{name: value.numpy() for name, value in state.items()})
+    elif path.suffix == ".safetensors":
+        save_file(state, path)
+    else:
+        torch.save(state, path)
+
+
 @pytest.fixture
 def state(training_state: dict[str, Any]) -> dict[str, Any]:
     """Give a training state without buffers that are all zero or one."""
@@ -103,6 +113,88 @@ def test_a_zero_sign_is_no_zero(tmp_path: Path) -> None:
     said = _said({"w": torch.tensor([0.0, 1.5])}, {"w": torch.tensor([-0.0, 1.5])}, tmp_path)
     assert said[0] == "only the weights differ"
     assert "no number of the weights differs, only signs of zeros or payloads of NaNs (in 1 of 1 tensor)" in said
+
+
+@pytest.mark.parametrize("kind", ["pt", "npz", "safetensors"])
+def test_zeros_of_other_signs_are_no_missing_weights(kind: str, tmp_path: Path) -> None:
+    """Where both sides are zero in all elements, of whichever sign, only signs are told, in every format."""
+    state = {"bias": torch.zeros(300_000), "half": torch.zeros(3).half()}
+    for name, sign in (("a", 1.0), ("b", -1.0)):
+        _save({key: value * sign for key, value in state.items()}, tmp_path / f"{name}.{kind}")
+    said = diff(tmp_path / f"a.{kind}", tmp_path / f"b.{kind}").readings
+    assert said == (
+        "only the weights differ",
+        "no number of the weights differs, only signs of zeros or payloads of NaNs (in 2 of 2 tensors)",
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64])
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+def test_zeros_of_any_sign_against_numbers_are_told(dtype: torch.dtype, zero: float, tmp_path: Path) -> None:
+    """A side is all zero where the other one is not, also if its zeros are negative."""
+    numbers = torch.tensor([-0.0] * 50 + [1e-6]).to(dtype)
+    said = _said({"w": numbers}, {"w": torch.full((51,), zero, dtype=dtype)}, tmp_path)
+    what = "other tensors" if dtype.is_complex else "weights"
+    assert said == (f"only the {what} differ", f"B's {what} are all zero (in 1 of 1 tensor)")
+
+
+def test_zeros_in_another_dtype_differ_by_the_dtype_alone(tmp_path: Path) -> None:
+    """Zeros that are kept as halves are as zero as before."""
+    said = _said({"w": torch.zeros(5)}, {"w": torch.zeros(5).half()}, tmp_path)
+    assert said == ("only the weights differ", "no number of the weights differs, only the dtype (in 1 of 1 tensor)")
+
+
+def test_the_metadata_of_a_state_dict_is_no_reading(tmp_path: Path) -> None:
+    """A state dict against a plain dict of the same tensors, rounded: the rounding is told, the versions are not."""
+    module = torch.nn.Linear(40, 2)
+    plain = {name: value.half().float() for name, value in module.state_dict().items()}
+    rounded = "B's weights equal A's rounded to float16 (in 2 of 2 tensors)"
+    assert _said({"model": module.state_dict()}, {"model": plain}, tmp_path) == (rounded,)
+    assert _said(module.state_dict(), plain, tmp_path) == (rounded,)
+    found = diff(tmp_path / "a.pt", tmp_path / "b.pt")
+    assert any("_metadata" in leaf.name for component in found.components for leaf in component.shown)
+
+
+def test_readings_of_weights_come_before_what_is_missing_elsewhere(state: dict[str, Any], tmp_path: Path) -> None:
+    """The order is that of the table: weights, then the optimizer, generators, and other values last."""
+    other = copy.deepcopy(state)
+    other["model"] = {name: value.half().float() for name, value in other["model"].items()}
+    del other["optimizer"], other["generator"]
+    state["note"] = "x"
+    said = [sentence.partition(":")[0] for sentence in _said(state, other, tmp_path)]
+    assert said == [
+        "B's weights equal A's rounded to float16 (in 3 of 3 tensors)",
+        "B has no optimizer state",
+        "B has no generators",
+        *said[3:],
+    ]
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    """Files that only one folder has are told by name, a few of them, and not those that were ignored."""
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        save_file({"w": torch.ones(2)}, tmp_path / name / "model.safetensors")
+    torch.save({"cpu": torch.arange(4, dtype=torch.uint8)}, tmp_path / "a" / "rng_state.pth")
+    assert diff(tmp_path / "a", tmp_path / "b").readings[-1] == "rng_state.pth is only in A"
+    assert diff(tmp_path / "a", tmp_path / "b", ignored=("rng_state*",)).readings == ()
+    for number in range(5):
+        (tmp_path / "b" / f"{number}.json").write_text('{"x": 1}')
+    last = diff(tmp_path / "a", tmp_path / "b").readings[-2:]
+    assert last == ("rng_state.pth is only in A", "0.json, 1.json, 2.json and 2 more are only in B")
+
+
+def test_a_whole_training_in_a_file_called_model(state: dict[str, Any], tmp_path: Path) -> None:
+    """Folders whose only file is `model.pt`: what is lost of the optimizer is told as the optimizer's."""
+    other = copy.deepcopy(state)
+    for slot in other["optimizer"]["state"].values():
+        slot["exp_avg"].fill_(3.0)
+    for name, content in (("a", state), ("b", other)):
+        (tmp_path / name).mkdir()
+        torch.save(content, tmp_path / name / "model.pt")
+    found = diff(tmp_path / "a", tmp_path / "b")
+    assert found.readings == ("only the optimizer's exp_avg differs",)
+    assert {"weights", "optimizer state: exp_avg_sq", "generators"} <= {one.name for one in found.components}
 
 
 def test_counters_alone(state: dict[str, Any], tmp_path: Path) -> None:

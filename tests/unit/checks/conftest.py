@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from chaos.steps import shortened
 SAVED = 30
 SAMPLES = 8
 
+_DRAWS = count()
 Change = Callable[[StepRecord, int], StepRecord]
 
 
@@ -42,10 +44,11 @@ class Story:
     @staticmethod
     def given_samples(samples: Sequence[int]) -> Change:
         """Return what gives each step its part of `samples`, as batches that nobody has seen before."""
+        draw = next(_DRAWS)
 
         def change(step: StepRecord, position: int) -> StepRecord:
             own = tuple(samples[position * SAMPLES : (position + 1) * SAMPLES])
-            return replace(step, samples=(own,), batches=(f"augmented {id(samples)} {position}",))
+            return replace(step, samples=(own,), batches=(f"augmented {draw} {position}",))
 
         return change
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from chaos.model import CheckName, CheckStatus
+from chaos.model import CheckName, CheckStatus, StepRecord
 
 TOTAL = 60
 SAVED = 30
@@ -154,3 +154,26 @@ def test_a_planted_shift_is_found(records: Any, story: Any, seed: int, saved: in
     wanted = {CheckName.DATA_REPEATED} if shift < 0 else {CheckName.DATA_SKIPPED} if shift else set()
     assert found.keys() == wanted
     assert {violation.step for violation in found.values()} <= {saved + 1}
+
+
+def test_positions_that_come_again_in_each_part_of_the_data(records: Any, story: Any) -> None:
+    """Batches that are the reference's, byte for byte, are known by that: sample 0 of one file is not another's."""
+
+    def of_shard(step: StepRecord, position: int) -> StepRecord:
+        return replace(step, samples=(tuple(range(position % 4 * 4, position % 4 * 4 + 4)),))
+
+    told = story(records, of_shard)
+    assert told.statuses() == {CheckStatus.PASSED}
+    again = told.resumed(lambda step, n: replace(told.expected[n], components=step.components))
+    assert {name: found.step for name, found in again.found().items()} == {CheckName.DATA_REPEATED: 31}
+
+
+def test_a_pass_that_led_to_nothing(records: Any, story: Any) -> None:
+    """What a model is given at its start, before it is loaded, is no training: the gradients are the reference's."""
+
+    def with_gradients(step: StepRecord, position: int) -> StepRecord:
+        return replace(step, components=step.components | {"gradients": f"g{position}"})
+
+    told = story(records, with_gradients)
+    warmed = told.resumed(lambda step, n: replace(step, batches=("b0", *step.batches)) if n == 0 else step)
+    assert warmed.statuses() == {CheckStatus.PASSED}

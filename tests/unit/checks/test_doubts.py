@@ -190,6 +190,13 @@ def test_a_recovery_that_nobody_saw(saves: tuple[int, ...], is_doubt: bool, reco
     )
     texts = [text for text in judgement.inconclusive if text.startswith("Nothing shows from where the restarted job")]
     assert bool(texts) is is_doubt
+    assert all("(no steps): the lives show their steps, but what they found was no content" in text for text in texts)
+    silent = records.altered(records.lineage(4, *saves), 1, first_step=None)
+    judgement = records.judged(
+        outcomes=(records.control(), silent), kills_requested=1, checks={**ALL_CHECKS, CheckName.LOST_WORK: not_run}
+    )
+    texts = [text for text in judgement.inconclusive if text.startswith("Nothing shows from where the restarted job")]
+    assert bool(texts) is is_doubt
     assert all("(no steps): print a line per step, or describe it with --step" in text for text in texts)
 
 

@@ -7,14 +7,16 @@ import random
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
-from chaos.diagnosis import in_words
+from chaos.diagnosis import diagnose, in_words
 from chaos.diagnosis.averages import fitted_average, lies_between
 from chaos.diagnosis.epochs import epochs_of
 from chaos.diagnosis.sketches import nearest, rounded, rounding_between
 from chaos.model import Component, Diagnosis, LostState, Manner
 
-from .simulated import brain
+from . import losses
+from .simulated import Toy, Ways, brain, resumed, run
 
 
 def walk(steps: int, size: int = 8, seed: int = 0) -> list[tuple[float, ...]]:
@@ -130,3 +132,39 @@ def test_diagnosis_in_words() -> None:
         "Who knows.",
     )
     assert in_words(Diagnosis(resumed_at=0, first_difference=None)) == ("It began with the state of the start.",)
+
+
+def test_schedule_that_is_wrong_from_the_second_step_on() -> None:
+    """A schedule that was not restored shows one step after the resume, and is not hidden by what shows at once."""
+    reference = run(Toy(ways=Ways()), 0, Ways().total)
+    first, *later = resumed(reference, Ways(), 20, losses.other_generator("torch")).records
+    behind = [
+        replace(
+            record,
+            components=record.components | {"group.lr": reference.records[19 + number].components["group.lr"]},
+            values=record.values | {"group.lr": reference.records[19 + number].values["group.lr"]},
+        )
+        for number, record in enumerate(later, start=1)
+    ]
+    found = diagnose(reference.records, [(first, *behind)])
+    assert found is not None
+    named = [(one.component, one.manner, one.step) for one in found[1].lost]
+    assert named == [(Component.SCHEDULER, Manner.BEHIND, 22), (Component.RNG_TORCH, Manner.DIFFERENT, 21)]
+    assert str(Component.SCHEDULER) not in found[1].equal
+
+
+def test_group_of_parameters_that_is_not_there_again() -> None:
+    """An optimizer without a group that was added later: its weights are not lost, nor is the others' schedule."""
+    reference = run(Toy(ways=Ways()), 0, Ways().total)
+    first, *later = resumed(reference, Ways(), 20).records
+    gone = max(first.details["weights"])
+    fewer = {
+        key: {name: facts for name, facts in tensors.items() if name != gone} for key, tensors in first.details.items()
+    }
+    changed = ("weights", "gradients", "state.", "group.")
+    others = {name: "other" for name in first.components if name.startswith(changed)}
+    short = replace(first, components=first.components | others, details=fewer)
+    found = diagnose(reference.records, [(short, *later)])
+    assert found is not None
+    assert [(one.component, one.manner) for one in found[1].lost] == [(Component.OPTIMIZER, Manner.PARTLY_MISSING)]
+    assert gone in found[1].lost[0].detail

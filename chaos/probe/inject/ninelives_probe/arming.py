@@ -168,7 +168,7 @@ class Arming:
     def see_event(self, event: str, _arguments: tuple[object, ...]) -> None:
         """Take an audit event: a rename puts something in its place, whoever wrote it."""
         if event == "os.rename" and self._recorder is not None:
-            self._tell(lambda to: to.note_save())
+            self._tell(lambda to: to.note_rename())
 
 
 def _call(what: Callable[[Any], None], recorder: Any) -> None:  # noqa: ANN401 - torch is not there yet

@@ -7,6 +7,7 @@ parameters (it has a history).
 from __future__ import annotations
 
 import dataclasses
+import time
 import weakref
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -17,6 +18,7 @@ from .loaders import Samples
 from .tensors import digest_of, facts, has_elements, hexadecimal, new_hash
 
 _MOST_DEEP = 8
+_MOST_BATCHES = 4096  # of one step; a training without an optimizer of torch has no other bound
 
 
 class Batches:
@@ -27,7 +29,8 @@ class Batches:
         self._samples = samples
         self._digests: list[str] = []
         self._ids: list[tuple[int, ...]] = []
-        self._modules: list[weakref.ref[torch.nn.Module]] = []
+        self._modules: dict[int, weakref.ref[torch.nn.Module]] = {}
+        self._spent_s = 0.0
         self._is_fresh = True
         self._carried_digest = ""
         self._carried_facts: dict[str, Any] = {}
@@ -40,11 +43,18 @@ class Batches:
             return
         if _is_rehearsal():
             return
-        if all(reference() is not module for reference in self._modules):
-            self._modules.append(weakref.ref(module))
+        began_s = time.thread_time()
+        known = self._modules.get(id(module))
+        if known is None or known() is not module:
+            self._modules.pop(id(module), None)  # of one that is gone: this one comes last
+            self._modules[id(module)] = weakref.ref(module)
         tensors = list(data_in((args, kwargs)))
-        if not tensors:
-            return
+        if tensors and len(self._digests) < _MOST_BATCHES:
+            self._take(module, tensors)
+        self._spent_s += time.thread_time() - began_s
+
+    def _take(self, module: torch.nn.Module, tensors: list[torch.Tensor]) -> None:
+        """Take the tensors of one batch."""
         if self._is_fresh:
             self._is_fresh = False
             self._note_carried(module)
@@ -74,17 +84,17 @@ class Batches:
         self._carried_digest, self._carried_facts = "", {}
         return found
 
-    def take(self) -> tuple[list[str], list[tuple[int, ...]]]:
-        """Return the batches since the last time, and the ids of their samples."""
-        found = self._digests, self._ids
-        self._digests, self._ids = [], []
+    def take(self) -> tuple[list[str], list[tuple[int, ...]], float]:
+        """Return the batches since the last time, the ids of their samples, and the seconds that seeing them cost."""
+        found = self._digests, self._ids, self._spent_s
+        self._digests, self._ids, self._spent_s = [], [], 0.0
         return found
 
     def modules(self) -> list[torch.nn.Module]:
         """Return the outermost modules that are still there, in the order in which they were first called."""
-        alive = [(reference, reference()) for reference in self._modules]
-        self._modules = [reference for reference, module in alive if module is not None]
-        return [module for _, module in alive if module is not None]
+        alive = {key: (reference, reference()) for key, reference in self._modules.items()}
+        self._modules = {key: reference for key, (reference, module) in alive.items() if module is not None}
+        return [module for _, module in alive.values() if module is not None]
 
 
 def _is_rehearsal() -> bool:

@@ -13,6 +13,7 @@ DEFAULT_PERCENT = 5.0
 _ALL = 100.0
 _MEMORY = 0.3  # how much the newest time counts in what the next one is expected to be
 _LONGEST_STRIDE = 1 << 20
+_LEAST_FORCED_S = 2.0  # of processor time, however short the training is
 
 
 class Budget:
@@ -27,6 +28,8 @@ class Budget:
         self._last_s = 0.0
         self._spent_s = 0.0
         self._offset = 0
+        self._first_s = 0.0
+        self._forced_s = 0.0
 
     @property
     def is_off(self) -> bool:
@@ -41,8 +44,15 @@ class Budget:
         self._last_s, self._spent_s = now_s, 0.0
         self._offset = 0 if is_forced else self._offset + 1
 
-    def charge(self, light_s: float, full_s: float | None, spent_s: float) -> None:
+    def can_force(self) -> bool:
+        """Tell whether something that may be a save, or not, may force one more record: such ones are bounded, too."""
+        elapsed_s = time.perf_counter() - self._first_s if self._first_s else 0.0
+        return self._forced_s <= max(_LEAST_FORCED_S, elapsed_s * self._percent / 100)
+
+    def charge(self, light_s: float, full_s: float | None, spent_s: float, *, is_forced: bool) -> None:
         """Take what the parts of this step's record cost, in seconds (None: it had no full part), and all of it."""
+        self._first_s = self._first_s or time.perf_counter()
+        self._forced_s += spent_s if is_forced else 0.0
         self._light_s = _moved(self._light_s, light_s)
         if full_s is not None:
             self._full_s = _moved(self._full_s, full_s)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import sys
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import torch
 
@@ -24,9 +24,15 @@ def _states(loaders: list[torch.Generator]) -> Iterator[tuple[str, object]]:
         yield "rng.cuda", [generator.get_state().cpu() for generator in torch.cuda.default_generators]
     numpy_random = sys.modules.get("numpy.random")
     if numpy_random is not None:
-        name, keys, *rest = numpy_random.get_state()
-        yield "rng.numpy", keys.tobytes() + repr((name, rest)).encode()
+        yield "rng.numpy", _plain(numpy_random.get_state(legacy=False))
     version, words, gauss = random.getstate()
     yield "rng.random", array("I", words).tobytes() + repr((version, gauss)).encode()
     if loaders:
         yield "rng.loader", [generator.get_state() for generator in loaders]
+
+
+def _plain(value: object) -> object:
+    """Return a state in which each array is its bytes."""
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return value.tobytes() if hasattr(value, "tobytes") else value

@@ -10,7 +10,7 @@ from typing import Any, TypeGuard
 
 import torch
 
-from .tensors import facts, feed, feed_any, hexadecimal, new_hash, on_cpu
+from .tensors import facts, feed, feed_any, has_elements, hexadecimal, new_hash, on_cpu
 
 _NOT_VALUES = {"params", "param_names"}
 _SKETCHED_TENSORS = 8
@@ -121,7 +121,7 @@ def sketch(parameters: Named) -> list[float]:
     found: list[float] = []
     for _, parameter in parameters[::step][:_SKETCHED_TENSORS]:
         number = parameter.numel()
-        if parameter.is_floating_point() and number and parameter.device.type == "cpu":
+        if parameter.is_floating_point() and number and parameter.device.type == "cpu" and has_elements(parameter):
             plain = on_cpu(parameter)
             places = dict.fromkeys(part * (number - 1) // _SKETCHED_ELEMENTS for part in range(_SKETCHED_ELEMENTS))
             if plain.dtype is torch.float32:

@@ -29,6 +29,7 @@ class Recorder:
         """Report through `reporter`."""
         self._reporter = reporter
         self._lock = threading.RLock()
+        os.register_at_fork(after_in_child=self.be_forked)
         self.begin()
 
     def begin(self) -> None:
@@ -48,24 +49,36 @@ class Recorder:
 
     def note_save(self) -> None:
         """Take that a save call has returned: the next step of each optimizer is digested, with details."""
-        with self._lock:
+        # Without the lock: another thread may hold it where this process is forked.
+        self._num_saves += 1
+        self._is_detailed = {}
+        self.batches.begin_anew()
+
+    def note_rename(self) -> None:
+        """Take that something was put in its place: by a saver of another kind, or, in small numbers, by anybody."""
+        if self._budget.can_force():
+            self.note_save()
+        else:
             self._num_saves += 1
-            self._is_detailed.clear()
-            self.batches.begin_anew()
+
+    def be_forked(self) -> None:
+        """Begin anew in a child of this process, in which no other thread is there to give the lock back."""
+        self._lock = threading.RLock()
 
     def before_step(self, optimizer: Any) -> None:  # noqa: ANN401 - torch's own class
         """Make the record of a step that is about to be done, as far as the budget goes."""
         with self._lock:
             name = self._names.name(optimizer)
             self._ordinals[name] = self._ordinals.get(name, 0) + 1
-            batches, samples = self.batches.take()
+            batches, samples, seen_s = self.batches.take()
             if self._budget.is_off or _is_capturing():
                 return
             is_forced = not self._is_detailed.get(name, False)
             self._is_detailed[name] = True
             self._budget.begin_step(is_forced=is_forced)
             if self._budget.allows_light():
-                self._pending[optimizer] = self._measured(optimizer, name, batches, samples, is_forced=is_forced)
+                seen = (batches, samples, seen_s)
+                self._pending[optimizer] = self._measured(optimizer, name, seen, is_forced=is_forced)
             else:
                 self._pending[optimizer] = self._line("-", self._whose(name))
 
@@ -73,25 +86,26 @@ class Recorder:
         self,
         optimizer: Any,  # noqa: ANN401 - torch's own class
         name: str,
-        batches: list[str],
-        samples: list[tuple[int, ...]],
+        seen: tuple[list[str], list[tuple[int, ...]], float],
         *,
         is_forced: bool,
     ) -> bytes:
         """Return the line of a step, and charge the budget with what its parts cost."""
+        batches, samples, seen_s = seen
         began_s = time.thread_time()
         record = self._light_record(optimizer, name, batches, samples)
         light_s, full_s = time.thread_time() - began_s, None
         if self._budget.allows_full():
             self._add_state(record, optimizer)
             full_s = time.thread_time() - began_s - light_s
+        light_s += seen_s
         if is_forced:
             self._add_details(record, optimizer)
         written_s = time.thread_time()
         line = self._line(_overall(record) if "weights" in record["components"] else "-", record)
         ended_s = time.thread_time()
         light_s += 0.0 if is_forced else ended_s - written_s
-        self._budget.charge(light_s, full_s, ended_s - began_s)
+        self._budget.charge(light_s, full_s, ended_s - began_s, is_forced=is_forced)
         return line
 
     def after_step(self, optimizer: Any) -> None:  # noqa: ANN401 - torch's own class

@@ -41,8 +41,8 @@ def feed(hasher: Any, tensor: torch.Tensor) -> None:  # noqa: ANN401 - one of tw
     if not has_elements(tensor):
         return
     plain = on_cpu(tensor)
-    if size_bytes := plain.nbytes:
-        hasher.update((ctypes.c_char * size_bytes).from_address(plain.data_ptr()))
+    if (size_bytes := plain.nbytes) and (address := plain.data_ptr()):
+        hasher.update((ctypes.c_char * size_bytes).from_address(address))
 
 
 @lru_cache(maxsize=4096)
@@ -52,12 +52,22 @@ def _form(dtype: torch.dtype, shape: torch.Size) -> bytes:
 
 
 def has_elements(tensor: torch.Tensor) -> bool:
-    """Tell whether a tensor has memory: one on the meta device has none, nor one that only shows what would be."""
-    if type(tensor) not in _PLAIN:
-        fakes = sys.modules.get("torch._subclasses.fake_tensor")
-        if fakes is not None and isinstance(tensor, fakes.FakeTensor):
-            return False
-    return not tensor.is_meta
+    """Tell whether a tensor has memory of its own.
+
+    One on the meta device has none, nor one that only shows what would be, that wraps others, or whose memory was given
+    back: their address is 0, or there is none.
+    """
+    if tensor.is_meta:
+        return False
+    if tensor.layout is not torch.strided or not tensor.numel():
+        return True
+    fakes = sys.modules.get("torch._subclasses.fake_tensor")
+    if fakes is not None and (isinstance(tensor, fakes.FakeTensor) or hasattr(tensor, "fake_device")):
+        return False
+    try:
+        return hasattr(tensor, "to_local") or tensor.data_ptr() != 0
+    except RuntimeError:
+        return False
 
 
 def on_cpu(tensor: torch.Tensor) -> torch.Tensor:
