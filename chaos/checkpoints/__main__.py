@@ -1,7 +1,8 @@
-"""The examiner's child: sets its own limits, then answers one request a line until its standard input ends."""
+"""The examiner's child: sets its own limits, then answers one request a line until its standard input, or its parent, ends."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import resource
 import signal
@@ -15,6 +16,8 @@ from chaos.checkpoints.leaves import clean_name
 from chaos.checkpoints.protocol import Reply, Request, Task
 from chaos.errors import UsageError
 
+PR_SET_PDEATHSIG = 1  # of <linux/prctl.h>
+
 
 def set_limits(memory_bytes: int) -> None:
     """Bound the address space and allow no core file, so that a hostile file can harm this process only."""
@@ -22,6 +25,16 @@ def set_limits(memory_bytes: int) -> None:
     most = memory_bytes if hard == resource.RLIM_INFINITY else min(memory_bytes, hard)
     resource.setrlimit(resource.RLIMIT_AS, (most, hard))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def end_with(parent: int) -> None:
+    """End this process when its parent ends, whatever this one is doing, and at once if the parent is gone already.
+
+    The kernel counts the thread that started this process as the parent.
+    """
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(0)
 
 
 def answer(request: Request) -> Reply:
@@ -66,7 +79,8 @@ def _done(request: Request) -> Reply:
 
 
 def main(arguments: list[str]) -> int:
-    """Answer requests until standard input ends; the only argument is the limit on memory in bytes."""
+    """Answer requests until standard input ends; the arguments are the limit on memory in bytes and the parent's id."""
+    end_with(int(arguments[1]))
     set_limits(int(arguments[0]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     decoder = msgspec.json.Decoder(Request)

@@ -36,7 +36,7 @@ class Child:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the child, closed in `close`
         try:
             self._process = subprocess.Popen(
-                (*COMMAND, str(memory_bytes)),
+                (*COMMAND, str(memory_bytes), str(os.getpid())),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._errors,

@@ -57,6 +57,11 @@ class ElementDifference:
         self.bits_differing += other.bits_differing
         self.note(other.largest_absolute, other.largest_ulp)
 
+    def repeat(self, times: int) -> None:
+        """Count what was found so often: a view may show the same elements again and again."""
+        self.differing *= times
+        self.bits_differing *= times
+
     def add_piece(self, dtype: str, width: int, left: bytearray, right: bytearray) -> None:
         """Compare two pieces of whole elements of `width` bytes."""
         kind = dtype.removeprefix(BIG)

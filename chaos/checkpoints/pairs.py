@@ -126,7 +126,7 @@ class Comparison:
             return self._same_form(name, left, right, is_float=is_float)
         guesses, difference = Guesses(left.dtype, right.dtype), ElementDifference()
         is_tried = left.shape == right.shape and guesses.is_readable
-        for one, two, _ in self._pieces(left, right) if is_tried else ():
+        for one, two, _ in self._pieces(*_without_repeats(left, right)) if is_tried else ():
             guesses.see(one, two)
             difference.note(largest_absolute(*guesses.numbers(one, two), at_least=difference.largest_absolute), 0)
         shown = tensor_leaf(name, left, "").shown, tensor_leaf(name, right, "").shown
@@ -137,6 +137,7 @@ class Comparison:
         """Return the pair of two tensors of the same dtype and shape."""
         guesses, difference = Guesses(left.dtype, right.dtype), ElementDifference()
         elements = math.prod(left.shape)
+        left, right = _without_repeats(left, right)
         shown = ("", "")
         for one, two, is_equal in self._pieces(left, right):
             if is_equal:
@@ -148,6 +149,7 @@ class Comparison:
                 shown = shown_element(left.dtype, one), shown_element(right.dtype, two)
         if not difference.differing:
             return Pair(name, None, True, True, is_float, elements)
+        difference.repeat(elements // math.prod(left.shape))
         left_over = guesses.left_over | ({Guess.SAME_NUMBERS} if difference.is_of_equal_numbers else NO_GUESS)
         return Pair(name, DifferenceKind.ELEMENTS, True, True, is_float, elements, difference, *shown, left_over)
 
@@ -199,7 +201,8 @@ class Gathered:
     def __init__(self, part: Part, tensor: Tensor) -> None:
         """Begin with the first element."""
         self._part = part
-        self._pieces = tensor.chunks()
+        with part.side.reading(part.prefix):
+            self._pieces = tensor.chunks()
         self._rest = memoryview(b"")
 
     def fill(self, buffer: bytearray) -> None:
@@ -235,6 +238,18 @@ def _sized(buffer: bytearray, size: int) -> bytearray:
     """Return a buffer of exactly `size` bytes: this one, if it fits."""
     # A slice of the large one would have to be compared byte by byte; whole bytearrays are compared at once.
     return buffer if len(buffer) == size else bytearray(size)
+
+
+def _without_repeats(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
+    """Return two views of one shape without the dimensions along which both repeat the same bytes, however often they do."""
+    each = list(zip(left.shape, left.strides, right.strides, strict=True))
+    if not any(length > 1 and one == two == 0 for length, one, two in each):
+        return left, right
+    shape = tuple(min(length, 1) if one == two == 0 else length for length, one, two in each)
+    one, two = (
+        Tensor(side.dtype, side.item_bytes, shape, side.strides, side.offset, side.storage) for side in (left, right)
+    )
+    return one, two
 
 
 def _is_dense(tensor: Tensor) -> bool:

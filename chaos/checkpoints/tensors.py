@@ -6,9 +6,12 @@ import math
 from collections.abc import Iterator
 from typing import Protocol
 
-from chaos.checkpoints.damage import DamagedError
+from chaos.checkpoints.damage import DamagedError, UnjudgeableError
 from chaos.checkpoints.window import CHUNK_BYTES, Window
 
+# A view may repeat its bytes without end: one that is as large as this, and so many times what it looks at, is given up.
+MOST_REPEATED_BYTES = 1 << 30
+MOST_REPEATS = 64
 ITEM_BYTES = {
     "bool": 1,
     "uint8": 1,
@@ -145,11 +148,16 @@ class Tensor:
         return not self.size_bytes or all(length == 1 or have == want for length, have, want in each)
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield the elements' bytes in row-major order, unverified, in pieces."""
+        """Yield the elements' bytes in row-major order, unverified, in pieces; raises UnjudgeableError for too many."""
         if not self.size_bytes:
             return iter(())
         if self.is_contiguous:
             return self.storage.part(self.offset, self.offset + self.size_bytes)
+        span_bytes = self.stop - self.offset
+        if self.size_bytes > max(MOST_REPEATED_BYTES, MOST_REPEATS * span_bytes):
+            raise UnjudgeableError(
+                f"a tensor of {self.size_bytes} bytes repeats {span_bytes} bytes: it is too large to be read"
+            )
         return self._gathered()
 
     def _gathered(self) -> Iterator[bytes]:

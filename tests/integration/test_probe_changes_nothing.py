@@ -31,6 +31,7 @@ ORDINARY = (
     "plain", "fused", "foreach", "tensor_rate", "scheduled", "accumulating", "closures", "scaled", "several",
     "channels_last", "narrow", "complex_numbers", "sparse", "on_meta", "per_sample", "exported", "hooked", "replaced",
     "saving", "halved", "loaded", "workers", "persistent", "released",
+    "freed", "rehearsed", "wrapping", "other_bits", "forking",
 )  # fmt: skip
 COMPILED = ("compiled", "compiled_in_place", "compiled_step")
 

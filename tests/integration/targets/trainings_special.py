@@ -1,12 +1,15 @@
 """Small trainings that do something that a look at a tensor may upset: compiled, traced, in several processes."""
 
-# ruff: noqa: ANN001, ANN002, ANN003, ANN201, ANN202, NPY002 - written as a user writes
+# ruff: noqa: ANN001, ANN002, ANN003, ANN201, ANN202, ANN204, ANN205, ANN206, NPY002 - written as a user writes
 
 import gc
 import json
 import os
 import random
+import signal
 import sys
+import tempfile
+import threading
 import weakref
 from datetime import timedelta
 from pathlib import Path
@@ -16,6 +19,7 @@ import torch
 import torch._dynamo.testing
 from torch import nn
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from torch.utils._pytree import tree_map
 from torch.utils.data import DataLoader
 from training_parts import STEPS, ended, network, trained
 from trainings_plain import Noisy, plain
@@ -28,6 +32,104 @@ def on_meta():
     model.register_buffer("unmade", torch.empty(5, device="meta"))
     optimizer = torch.optim.AdamW([*model.parameters(), nothing], lr=0.01)
     return trained(model, optimizer)
+
+
+def freed():
+    """Have a buffer whose memory was given back, as those do that shard or offload."""
+    model = network()
+    model.register_buffer("full", torch.ones(1000), persistent=False)
+    model.full.untyped_storage().resize_(0)
+    return trained(model, torch.optim.AdamW(model.parameters(), lr=0.01))
+
+
+def rehearsed():
+    """Do a whole step with tensors that are not there, to see what it would need, and then train."""
+    with torch._subclasses.FakeTensorMode():
+        rehearsal = nn.Linear(4, 4)
+        optimizer = torch.optim.Adam(rehearsal.parameters())
+        rehearsal(torch.zeros(1, 4)).sum().backward()
+        optimizer.step()
+    model = network()
+    return trained(model, torch.optim.AdamW(model.parameters(), lr=0.01))
+
+
+class _Wrapping(torch.Tensor):
+    """A tensor without memory of its own that wraps another, as quantized parameters do."""
+
+    @staticmethod
+    def __new__(cls, inner):
+        """Show the inner one's form."""
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype, device=inner.device)
+
+    def __init__(self, inner):
+        """Keep the inner one."""
+        self.inner = inner
+
+    @classmethod
+    def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+        """Do everything on the inner ones."""
+        inner = tree_map(lambda item: item.inner if isinstance(item, cls) else item, (args, kwargs or {}))
+        found = function(*inner[0], **inner[1])
+        return tree_map(lambda item: cls(item) if isinstance(item, torch.Tensor) else item, found)
+
+
+def wrapping():
+    """Train a parameter that wraps another tensor."""
+    inner = torch.randn(4, 4)
+    layer = nn.Linear(4, 4)
+    layer.weight = nn.Parameter(_Wrapping(inner))
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        layer(torch.randn(2, 4)).square().sum().backward()
+        optimizer.step()
+    return ended([], inner, layer.bias)
+
+
+def other_bits():
+    """Draw from numpy's process-wide generator, which is of another kind than it usually is."""
+    np.random.set_bit_generator(np.random.PCG64(1))
+    model = network()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    try:
+        return trained(model, optimizer, lambda: torch.from_numpy(np.random.randn(4, 8)).float())
+    finally:
+        np.random.set_bit_generator(np.random.MT19937(1))
+
+
+def forking():
+    """Fork children that rename a file while another thread trains: none of them may wait for that thread."""
+    model = nn.Linear(800, 800)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-5)
+    is_over, has_begun = threading.Event(), threading.Event()
+
+    def train():
+        while not is_over.is_set():
+            optimizer.zero_grad()
+            model(torch.ones(2, 800)).sum().backward()
+            optimizer.step()
+            has_begun.set()
+
+    trainer = threading.Thread(target=train)
+    trainer.start()
+    has_begun.wait()
+    statuses = [_renaming_child() for _ in range(12)]
+    is_over.set()
+    trainer.join()
+    return {"statuses": statuses}
+
+
+def _renaming_child():
+    """Fork a child that renames a file, and return how it ended: an alarm is the end of one that waits for ever."""
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "new"
+            path.touch()
+            path.rename(Path(folder) / "old")
+        os._exit(0)
+    return os.waitpid(child, 0)[1]
 
 
 def per_sample():

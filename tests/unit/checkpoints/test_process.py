@@ -188,7 +188,7 @@ def test_the_cache_is_bounded(examiner: Examiner, tmp_path: Path, monkeypatch: p
 def test_the_child_ends_with_its_input() -> None:
     """A child whose supervisor is gone reads the end of its standard input and exits with status 0."""
     done = subprocess.run(
-        [*COMMAND, str(1 << 30)], input=b"", env=child_environment(), capture_output=True, timeout=30, check=False
+        [*COMMAND, str(1 << 30), str(os.getpid())], input=b"", env=child_environment(), capture_output=True, timeout=30, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
