@@ -1,4 +1,4 @@
-"""The examiner's child: sets its own limits, then answers one request a line until its standard input, or its parent, ends."""
+"""The examiner's child: sets its own limits, then answers a request a line until its input or its parent ends."""
 
 from __future__ import annotations
 

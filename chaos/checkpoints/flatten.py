@@ -20,6 +20,9 @@ from chaos.checkpoints.tensors import Tensor
 
 MAX_LEAVES = 2_000_000
 MAX_DEPTH = 200
+# A pickle of some hundred bytes can name each list twice in the next: what is met again has a limit of its own.
+MAX_REPEATS = 200_000
+NOTHING: tuple[object, ...] = ()
 
 
 class Flattened:
@@ -30,6 +33,8 @@ class Flattened:
         self.leaves: list[Leaf] = []
         self.tensors: list[tuple[str, Tensor]] = []
         self._open: set[int] = set()
+        self._seen: set[int] = set()
+        self._repeats = 0
 
     def add(self, name: str, value: object) -> None:
         """Add everything in `value` under `name`; raises UnjudgeableError beyond the limits on depth and number."""
@@ -50,11 +55,20 @@ class Flattened:
             return
         if len(self._open) >= MAX_DEPTH:
             raise UnjudgeableError(f"it is nested deeper than {MAX_DEPTH} levels")
+        self._count_repeats(value)
         self._open.add(id(value))
         try:
             self._add_parts(name, value)
         finally:
             self._open.discard(id(value))
+
+    def _count_repeats(self, value: object) -> None:
+        """Count what was met before, but for the empty tuple, of which there is one; raises UnjudgeableError."""
+        if id(value) in self._seen and value is not NOTHING:
+            self._repeats += 1
+            if self._repeats > MAX_REPEATS:
+                raise UnjudgeableError(f"it holds the same objects more than {MAX_REPEATS} times")
+        self._seen.add(id(value))
 
     def _add_parts(self, name: str, value: object) -> None:
         """Add the parts of a container, a tensor with attributes or a stand-in."""
@@ -100,7 +114,8 @@ class Flattened:
     def _add_opaque(self, name: str, value: Opaque) -> None:
         """Add an unknown object: its name, and whatever it was made of."""
         self.leaves.append(scalar_leaf(name, value.name, "object"))
-        parts = {"args": value.arguments, "parts": tuple(value.parts), "state": value.state}
+        # None of these may be made here: what is met again is known by its identity, which a passing object gives on.
+        parts = {"args": value.arguments, "parts": value.parts or NOTHING, "state": value.state}
         for part, content in parts.items():
             if content not in ((), None):
                 self.add(child_name(name, part), content)

@@ -22,6 +22,8 @@ from chaos.model import DifferenceKind
 
 # Two pieces, and what is worked out of them, stay in a core's cache.
 PIECE_BYTES = CHUNK_BYTES // 2
+# The types of the leaves that stand for containers with nothing in them.
+EMPTY_KINDS = frozenset({"dict", "list", "tuple", "set", "ndarray"})
 NO_GUESS: frozenset[Guess] = frozenset()
 
 
@@ -30,7 +32,7 @@ class Pair(NamedTuple):
 
     `is_tensor` tells whether it is one on either side, `are_tensors` whether on both; `elements` counts those of a
     tensor of the same dtype and shape on both. `guesses` are what its difference looks like. `member` is the file of a
-    folder that it is in.
+    folder that it is in. `is_empty` tells that all there is of it is a container with nothing in it, on one side.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Pair(NamedTuple):
     right: str = ""
     guesses: frozenset[Guess] = NO_GUESS
     member: str = ""
+    is_empty: bool = False
 
 
 def pairs(left: Side, right: Side, is_wanted: Callable[[str], bool]) -> Iterator[Pair]:
@@ -98,7 +101,8 @@ def _value_pair(name: str, left: Leaf | None, right: Leaf | None) -> Pair:
     is_tensor = any(leaf is not None and leaf.is_tensor for leaf in (left, right))
     is_float = any(leaf is not None and leaf.is_tensor and "float" in leaf.dtype for leaf in (left, right))
     shown = ("", "") if kind is None or either is None else _shown_values(left, right)
-    return Pair(name, kind, is_tensor, False, is_float, left=shown[0], right=shown[1])
+    is_empty = (left is None or right is None) and either is not None and either.dtype in EMPTY_KINDS
+    return Pair(name, kind, is_tensor, False, is_float, left=shown[0], right=shown[1], is_empty=is_empty)
 
 
 def _shown_values(left: Leaf | None, right: Leaf | None) -> tuple[str, str]:
@@ -241,7 +245,7 @@ def _sized(buffer: bytearray, size: int) -> bytearray:
 
 
 def _without_repeats(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
-    """Return two views of one shape without the dimensions along which both repeat the same bytes, however often they do."""
+    """Return two views of one shape without the dimensions along which both repeat the same bytes."""
     each = list(zip(left.shape, left.strides, right.strides, strict=True))
     if not any(length > 1 and one == two == 0 for length, one, two in each):
         return left, right

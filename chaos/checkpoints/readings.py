@@ -19,6 +19,7 @@ from chaos.checkpoints.components import (
     is_of_optimizer,
     key_of,
 )
+from chaos.checkpoints.pairs import Pair
 from chaos.checkpoints.rounding import Guess
 from chaos.checkpoints.tally import Tally
 from chaos.model import DifferenceKind
@@ -115,7 +116,9 @@ def _one_bit(differing: Sequence[Tally]) -> Iterator[str]:
     found = [pair for tally in differing for pair in tally.differing]
     if len(found) == 1 and found[0].difference is not None:
         only = found[0].difference
-        if found[0].kind is DifferenceKind.ELEMENTS and only.differing == only.bits_differing == 1:
+        # The bits of a text or of a record are no number's: whoever wrote another letter changed them too.
+        is_number = found[0].is_float or only.has_numbers
+        if is_number and found[0].kind is DifferenceKind.ELEMENTS and only.differing == only.bits_differing == 1:
             yield f"a single bit differs, of one element of {found[0].name}: what a bit flipped on the disk looks like"
 
 
@@ -124,15 +127,17 @@ def _missing(tallies: Sequence[Tally]) -> Iterator[tuple[str, str]]:
     for kind, has, lacks in ((DifferenceKind.ONLY_A, "A", "B"), (DifferenceKind.ONLY_B, "B", "A")):
         missing = [tally for tally in tallies if tally.differing and _is_on_one_side(tally, kind)]
         optimizer = [tally for tally in missing if is_of_optimizer(tally.name)]
-        together = len(optimizer) == sum(is_of_optimizer(tally.name) for tally in tallies)
+        # An optimizer that is made anew has its settings, and an empty dict for its state.
+        kept = [tally for tally in tallies if is_of_optimizer(tally.name) and tally.name != SETTINGS]
+        together = all(tally in missing or _is_empty(tally) for tally in kept)
         if optimizer and together:
-            count = sum(len(tally.differing) for tally in optimizer)
+            count = sum(len(_solid(tally)) for tally in optimizer)
             yield optimizer[0].name, f"{lacks} has no {OPTIMIZER}: {_leaves(count)} only in {has}"
         for tally in missing:
             if tally not in optimizer or not together:
                 yield (
                     tally.name,
-                    f"{lacks} has no {_named(tally.name)}: {_leaves(len(tally.differing))} only in {has}",
+                    f"{lacks} has no {_named(tally.name)}: {_leaves(len(_solid(tally)))} only in {has}",
                 )
 
 
@@ -142,9 +147,20 @@ def _leaves(count: int) -> str:
 
 
 def _is_on_one_side(tally: Tally, kind: DifferenceKind) -> bool:
-    """Tell whether all of a component is on one side, and anything but a state dict's metadata."""
-    is_whole = not tally.tensors and not tally.values and len(tally.of_kind(kind)) == len(tally.differing)
-    return is_whole and not all(METADATA.search(pair.name) for pair in tally.differing)
+    """Tell whether all of a component is on one side: more than a state dict's metadata and empty containers."""
+    found = _solid(tally)
+    is_whole = not tally.tensors and not tally.values and all(pair.kind is kind for pair in found)
+    return is_whole and not all(METADATA.search(pair.name) for pair in found)
+
+
+def _solid(tally: Tally) -> list[Pair]:
+    """Return what differs, without the containers with nothing in them: they are no state."""
+    return [pair for pair in tally.differing if not pair.is_empty]
+
+
+def _is_empty(tally: Tally) -> bool:
+    """Tell whether all there is of a component are containers with nothing in them, on one side."""
+    return not tally.tensors and not tally.values and not _solid(tally)
 
 
 def _zeros(tally: Tally) -> Iterator[str]:

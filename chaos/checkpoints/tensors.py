@@ -9,7 +9,7 @@ from typing import Protocol
 from chaos.checkpoints.damage import DamagedError, UnjudgeableError
 from chaos.checkpoints.window import CHUNK_BYTES, Window
 
-# A view may repeat its bytes without end: one that is as large as this, and so many times what it looks at, is given up.
+# A view may repeat its bytes without end: one that is larger than this, and than so many times its bytes, is given up.
 MOST_REPEATED_BYTES = 1 << 30
 MOST_REPEATS = 64
 ITEM_BYTES = {

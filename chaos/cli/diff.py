@@ -32,6 +32,8 @@ def command(*, a: Path, b: Path, ignored: tuple[str, ...], limit: int, is_json: 
     counters, ...), and says what the difference looks like, such as "B's weights equal A's rounded to float16". A name
     to ignore is one as it is shown: `--ignore 'optimizer.*'`, `--ignore '*/__metadata__.*'`.
 
+    The kinds of containers (a list, a tuple) and their nesting (`a.b` in one dict or in two) are not compared.
+
     Exit status: 0 equal in every bit, 1 different, 2 one of them cannot be compared.
     """
     with Examiner() as examiner:

@@ -10,6 +10,8 @@ from chaos.model import CheckpointDifference, ComponentDifference, DifferenceKin
 from chaos.reports.parts import Line, console_on, labelled, print_lines, width_of
 
 _NOTHING = "-"
+# The names of leaves are paths joined with dots, and values are what their format's readers make of the text.
+_COMPARED = "names and values as they load; not the kinds and the nesting of containers"
 _COLUMNS = ("component", "", "tensors", "elements", "largest difference", "in ulp", "values")
 # The first columns are words, the others figures.
 _NUM_WORDS = 2
@@ -34,6 +36,7 @@ def _head(difference: CheckpointDifference, width: int) -> Iterator[Line]:
     if difference.equal:
         which = "leaf that was not ignored" if difference.ignored else "leaf"
         yield Line(text=f"EQUAL: every bit of every {which} is the same", style="bold green")
+        yield from labelled("compared", _COMPARED, width)
     else:
         yield Line(text="DIFFERENT", style="bold red")
     for sentence in difference.readings:

@@ -25,7 +25,7 @@ PHASES = {"startup", "step", "save", "recovery", "finish"}
 CHECKS = {
     "no_valid_checkpoint", "acknowledged_lost", "resume_crashed", "resume_hung", "lost_work", "did_not_finish",
     "silent_divergence", "saving_changes_training", "orphan_processes", "leaked_files", "unsafe_checkpoint",
-    "failed_save_ignored", "corruption_accepted",
+    "failed_save_ignored", "corruption_accepted", "data_repeated", "data_skipped",
 }  # fmt: skip
 CONTRACT: dict[str, type | tuple[type, ...]] = {
     "schema": int, "verdict": str, "as_expected": bool, "seed": int, "target": str, "kills_requested": int,

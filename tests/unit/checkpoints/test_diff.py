@@ -19,6 +19,7 @@ from safetensors.torch import save_file
 
 import chaos.checkpoints.pairs as pairs_module
 from chaos.checkpoints.diff import diff
+from chaos.checkpoints.examine import examine
 from chaos.checkpoints.process import Examiner
 from chaos.errors import UsageError
 from chaos.model import CheckpointDifference, ComponentDifference, DifferenceKind, LeafDifference
@@ -461,3 +462,28 @@ def test_a_hostile_header_takes_no_memory(tmp_path: Path) -> None:
     (tmp_path / "b.safetensors").write_bytes(struct.pack("<Q", 1 << 60) + b"{}")
     with pytest.raises(UsageError, match=r"b\.safetensors cannot be compared: its header"):
         diff(good, tmp_path / "b.safetensors")
+
+
+def test_views_that_repeat_their_bytes_without_end_are_compared_by_their_bytes(tmp_path: Path) -> None:
+    """Terabytes made of one number are that number, counted as often as it is shown."""
+    for name, value in (("a", 0.0), ("same", 0.0), ("b", 1.0)):
+        torch.save({"w": torch.full((1, 2), value).expand(1 << 40, 2)}, tmp_path / f"{name}.pt")
+    assert diff(tmp_path / "a.pt", tmp_path / "same.pt").equal
+    component, leaf = _only_leaf(diff(tmp_path / "a.pt", tmp_path / "b.pt"))
+    assert (component.elements, component.elements_differing) == (1 << 41, 1 << 41)
+    assert (leaf.elements_differing, leaf.largest_absolute) == (1 << 41, 1.0)
+
+
+def test_a_repeating_view_that_has_no_like_on_the_other_side_is_refused(tmp_path: Path) -> None:
+    """Overlapping rows of terabytes are refused by a sentence in both tasks; rows of some megabytes are compared."""
+    row = torch.arange(2049.0)
+    for name, width in (("large", 1 << 20), ("small", 1 << 10)):
+        view = torch.arange(float(2 * width)).as_strided((width, width), (1, 1))
+        torch.save({"w": view}, tmp_path / f"{name}.pt")
+    with pytest.raises(UsageError, match="a tensor of 4398046511104 bytes repeats 8388604 bytes"):
+        diff(tmp_path / "large.pt", tmp_path / "large.pt")
+    found = examine(tmp_path / "large.pt")
+    assert found.is_whole is None
+    assert "repeats 8388604 bytes" in found.reason
+    torch.save({"w": row[:2047].unfold(0, 1 << 10, 1).contiguous()}, tmp_path / "copy.pt")
+    assert diff(tmp_path / "small.pt", tmp_path / "copy.pt").equal

@@ -8,6 +8,7 @@ import pickle
 import pickletools
 import struct
 import zipfile
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 
 from chaos.checkpoints.damage import DamagedError, UnjudgeableError
 from chaos.checkpoints.examine import examine
-from chaos.checkpoints.flatten import flatten
+from chaos.checkpoints.flatten import MAX_LEAVES, Flattened, flatten
 from chaos.checkpoints.inert import Rebuilder, SealedType, Stub
 from chaos.checkpoints.pickles import InertUnpickler, load_pickle
 from chaos.checkpoints.process import Examiner
@@ -250,13 +251,31 @@ def test_a_file_that_takes_all_memory_or_time_is_not_judged_and_the_next_one_is(
     """A huge memo, a tensor of petabytes made of one number: the limit or the deadline, then as before."""
     torch.save(torch.ones(2), tmp_path / "good.pt")
     # A tensor of 2**50 elements that all are the same one: legal, and more than anybody can hash.
-    _with_pickle(tmp_path / "slow.pt", _tensor_opcodes(4, 0, [2**50], [0]), {"0": bytes(range(16))})
+    _with_pickle(tmp_path / "view.pt", _tensor_opcodes(4, 0, [2**50], [0]), {"0": bytes(range(16))})
     # The memo is told to grow to 2**31 entries; a tuple doubled 40 times is a key, so it has to be hashed.
     (tmp_path / "memo.pkl").write_bytes(b"\x80\x02]r" + struct.pack("<I", 2**31) + b".")
     (tmp_path / "hash.pkl").write_bytes(b"\x80\x02}K\x01" + b"\x85q\x000h\x00h\x00\x86" * 40 + b"Ns.")
     with Examiner(memory_bytes=1 << 30, deadline_s=1.5) as examiner:
-        for name, reason in (("slow.pt", "longer than"), ("memo.pkl", "memory"), ("hash.pkl", "longer than")):
+        for name, reason in (("view.pt", "repeats 4 bytes"), ("memo.pkl", "memory"), ("hash.pkl", "longer than")):
             found = examiner.examine(tmp_path / name)
             assert found.is_whole is None, (name, found)
             assert reason in found.reason, name
             assert examiner.examine(tmp_path / "good.pt").is_whole is True
+
+
+def test_a_small_pickle_of_doubled_lists_is_given_up_early() -> None:
+    """Lists that hold the one before twice are given up by how often they are met again, long before the leaves are."""
+    doubled: list[object] = [0, 1, 2]
+    for _ in range(60):
+        doubled = [doubled, doubled]
+    found = Flattened()
+    with pytest.raises(UnjudgeableError, match="the same objects"):
+        found.add("", load_pickle(pickle.dumps(doubled)))
+    assert len(found.leaves) < MAX_LEAVES / 2
+
+
+def test_what_is_met_again_in_a_checkpoint_does_not_count_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unknown objects with parts, empty tuples and values are no repeats: only what the pickle names twice is."""
+    monkeypatch.setattr("chaos.checkpoints.flatten.MAX_REPEATS", 0)
+    state = {"queues": [deque([number]) for number in range(50)], "none": [() for _ in range(50)]}
+    assert len(flatten(load_pickle(pickle.dumps(state))).leaves) >= 100

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import select
+import signal
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 
+import msgspec
 import psutil
 import pytest
 import torch
@@ -188,7 +192,12 @@ def test_the_cache_is_bounded(examiner: Examiner, tmp_path: Path, monkeypatch: p
 def test_the_child_ends_with_its_input() -> None:
     """A child whose supervisor is gone reads the end of its standard input and exits with status 0."""
     done = subprocess.run(
-        [*COMMAND, str(1 << 30), str(os.getpid())], input=b"", env=child_environment(), capture_output=True, timeout=30, check=False
+        [*COMMAND, str(1 << 30), str(os.getpid())],
+        input=b"",
+        env=child_environment(),
+        capture_output=True,
+        timeout=30,
+        check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
@@ -259,3 +268,47 @@ def test_the_way_in_imports_neither_numpy_nor_torch() -> None:
         [sys.executable, "-P", "-c", code], env=child_environment(), capture_output=True, timeout=30, check=True
     )
     assert done.stdout == b"[]\n"
+
+
+def test_a_busy_child_ends_with_its_parent(tmp_path: Path) -> None:
+    """A parent that is killed takes a child along that is deep in a computation, long before the deadline of that."""
+    (tmp_path / "slow.pkl").write_bytes(b"\x80\x02}K\x01" + b"\x85q\x000h\x00h\x00\x86" * 60 + b"Ns.")
+    code = (
+        "import sys; from pathlib import Path; from chaos.checkpoints.process import Examiner;"
+        "examiner = Examiner(deadline_s=600); examiner.examine(Path('/nonexistent'));"
+        "print(examiner._child.pid, flush=True); examiner.examine(Path(sys.argv[1]))"
+    )
+    command = [sys.executable, "-P", "-c", code, str(tmp_path / "slow.pkl")]
+    with subprocess.Popen(command, env=child_environment(), stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        descriptor = os.pidfd_open(child)
+        try:
+            _wait_until_busy(child)
+            parent.kill()
+            ended, _, _ = select.select([descriptor], [], [], 20)
+        finally:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+            os.close(descriptor)
+    assert ended
+
+
+def _wait_until_busy(pid: int) -> None:
+    """Wait until a process has computed for as long as a request for nothing does not take."""
+    process = psutil.Process(pid)
+    deadline = time.monotonic() + 30
+    begin = process.cpu_times().user
+    while process.cpu_times().user < begin + 0.5:
+        assert time.monotonic() < deadline
+
+
+def test_a_child_whose_parent_is_another_does_not_begin() -> None:
+    """One that was started by a process which is gone before it looked ends at once."""
+    request = msgspec.json.encode(Request(task=Task.EXAMINE, path=b"/nonexistent", deadline_s=5.0)) + b"\n"
+    for parent, answers in ((os.getpid(), 1), (os.getpid() + 1, 0)):
+        done = subprocess.run(
+            [*COMMAND, str(1 << 30), str(parent)], input=request, env=child_environment(), capture_output=True,
+            timeout=30, check=True,
+        )  # fmt: skip
+        assert done.stdout.count(b"\n") == answers

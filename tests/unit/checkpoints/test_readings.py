@@ -287,3 +287,34 @@ def test_rounding_is_that_of_torch(values: np.ndarray[Any, np.dtype[np.float32]]
         other[finite[-1]] *= -1
         guesses.see(data[0], bytearray(other.view(torch.uint8).numpy().tobytes()))
         assert Guess(f"right rounded to {half}") not in guesses.left_over
+
+
+@pytest.mark.parametrize("is_swapped", [False, True])
+def test_an_optimizer_made_anew_has_no_state(
+    is_swapped: bool,  # noqa: FBT001 - a parameter of the test
+    state: dict[str, Any],
+    tmp_path: Path,
+) -> None:
+    """Settings and an empty dict are all that a fresh optimizer has: its state is missing on that side, not here."""
+    other = copy.deepcopy(state)
+    other["optimizer"]["state"] = {}
+    leaves = 3 * len(state["optimizer"]["state"])
+    has, lacks = ("B", "A") if is_swapped else ("A", "B")
+    said = _said(*((other, state) if is_swapped else (state, other)), tmp_path)
+    assert said == (f"{lacks} has no optimizer state: {leaves} leaves are only in {has}",)
+
+
+def test_an_empty_container_is_no_state(state: dict[str, Any], tmp_path: Path) -> None:
+    """A dict with nothing in it on one side does not make the other side lack it."""
+    other = copy.deepcopy(state)
+    other["ema"] = {}
+    assert not any("has no" in reading for reading in _said(state, other, tmp_path))
+
+
+@pytest.mark.parametrize(("one", "two", "is_bit"), [(["a", "b"], ["a", "c"], False), ([1, 2], [1, 3], True)])
+def test_another_letter_is_no_bit_that_flipped(one: list[Any], two: list[Any], is_bit: bool, tmp_path: Path) -> None:  # noqa: FBT001 - a parameter of the test
+    """`b` and `c` are one bit apart, and a text is still no number."""
+    for name, values in (("a", one), ("b", two)):
+        np.save(tmp_path / f"{name}.npy", np.array(values))
+    readings = diff(tmp_path / "a.npy", tmp_path / "b.npy").readings
+    assert any("a single bit differs" in reading for reading in readings) is is_bit
