@@ -91,6 +91,7 @@ def _warm_torch() -> None:
 
 
 _threads = 0
+_IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
 def num_threads() -> int:
@@ -172,7 +173,8 @@ class Template(guardian.Guardian):
         for fd in self.wakeup_fds:
             os.close(fd)
         for number, handler in self.handlers.items():
-            if handler is not None and handler != signal.SIG_DFL:
+            is_inherited = handler == signal.SIG_IGN and number not in _IGNORED_BY_PYTHON  # of `nohup`, not of a start
+            if handler is not None and handler != signal.SIG_DFL and not is_inherited:
                 with suppress(OSError, ValueError):
                     signal.signal(number, handler)
         os.environ.clear()

@@ -126,7 +126,7 @@ def test_help_says_what_is_compared(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize(("one", "two"), [({"a.b": 1}, {"a": {"b": 1}}), ((1, 2), [1, 2])])
 def test_equal_says_that_containers_are_not_compared(one: object, two: object, chaos: Run, tmp_path: Path) -> None:
-    """Two structures whose leaves have the same names and bits are equal, and what that leaves out is said beside it."""
+    """Structures whose leaves have the same names and bits are equal, and what that leaves out is said beside it."""
     torch.save(one, tmp_path / "one.pt")
     torch.save(two, tmp_path / "two.pt")
     ended = chaos("diff", "one.pt", "two.pt")

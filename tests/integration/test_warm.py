@@ -79,6 +79,19 @@ def test_a_life_finds_what_a_start_gives_it(
         assert seen["warm"][fact] == value, fact
 
 
+def test_what_is_ignored_around_the_harness_is_not_in_a_life(lives: Callable[..., Any], warm: WarmStarter) -> None:
+    """Under `nohup` too, SIGHUP ends a life, warm or fresh."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        for starter in (FreshStarter(), warm):
+            runner = lives("stage.py", python=())
+            runner.run(starter=starter)
+            facts = json.loads((runner.out / "facts.json").read_text())
+            assert facts["signals"][str(int(signal.SIGHUP))] == repr(signal.SIG_DFL), facts["signals"]
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 @pytest.mark.parametrize("how", ["nothing", "status", "message", "error", "interrupt", "at_once", "signal"])
 def test_a_life_ends_as_a_start_does(lives: Callable[..., Any], warm: WarmStarter, how: str) -> None:
     """Exit status or signal, what is printed on both streams, handlers at exit and threads: all as in a fresh start."""
