@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -14,8 +12,8 @@ import msgspec
 
 from chaos.ablation.lives import RESUME, WEIGHTS
 from chaos.ablation.weights import PREFIX
-from chaos.checkpoints.child import child_environment
 from chaos.checkpoints.members import members_of, open_member
+from chaos.checkpoints.program import ask_program
 from chaos.errors import HarnessError
 from chaos.model import Record
 from chaos.reports.ablation import AblationSizes
@@ -56,23 +54,11 @@ def sizes_of(out: Path) -> AblationSizes:
 
 def _half_precision(out: Path) -> _HalfPrecision:
     """Ask the trainer, in a process of its own, how far the logits move."""
-    process = subprocess.Popen(
-        (sys.executable, "-P", "-m", "trainer.half", "--out", str(out)),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=child_environment(),
-        start_new_session=True,
-    )
     try:
-        output, complaint = process.communicate(timeout=_DEADLINE_S)
+        answer = ask_program((sys.executable, "-P", "-m", "trainer.half", "--out", str(out)), _DEADLINE_S)
     except subprocess.TimeoutExpired as error:
         raise HarnessError(f"the logits were not compared within {_DEADLINE_S:g} s") from error
-    finally:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-    if process.returncode != 0:
-        said = complaint.decode("utf-8", "replace").strip().rpartition("\n")[2]
+    if answer.status != 0:
+        said = answer.complaint.decode("utf-8", "replace").strip().rpartition("\n")[2]
         raise HarnessError(f"the logits could not be compared: {said}", hint="please report this")
-    return msgspec.json.decode(output, type=_HalfPrecision)
+    return msgspec.json.decode(answer.output, type=_HalfPrecision)

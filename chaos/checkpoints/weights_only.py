@@ -8,18 +8,16 @@ prints one JSON object: each path with null, or with the reason why torch refuse
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from chaos.checkpoints.child import child_environment
 from chaos.checkpoints.damage import DamagedError, UnjudgeableError
 from chaos.checkpoints.formats import Format
 from chaos.checkpoints.members import format_of_member, members_of
+from chaos.checkpoints.program import ask_program
 from chaos.errors import HarnessError
 
 REASON_CHARACTERS = 300
@@ -46,25 +44,13 @@ def refused_by_weights_only(paths: Sequence[Path], deadline_s: float) -> dict[st
     files = torch_files(paths)
     if not files:
         return {}
-    process = subprocess.Popen(
-        (*COMMAND, *map(str, files)),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=child_environment(),
-        start_new_session=True,
-    )
     try:
-        output, _ = process.communicate(timeout=deadline_s)
+        answer = ask_program((*COMMAND, *map(str, files)), deadline_s)
     except subprocess.TimeoutExpired as error:
         raise HarnessError(f"torch did not finish reading {len(files)} checkpoints in {deadline_s:g} s") from error
-    finally:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-    if process.returncode != 0:
+    if answer.status != 0:
         raise HarnessError("torch could not be asked which checkpoints it refuses", hint="Is torch installed here?")
-    refused: dict[str, str | None] = json.loads(output)
+    refused: dict[str, str | None] = json.loads(answer.output)
     return {path: reason for path, reason in refused.items() if reason is not None}
 
 

@@ -13,14 +13,12 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from msgspec.structs import replace
 
 from chaos.checks.effective import EffectiveStep, Stream, effective_steps, is_plainly_the_same, streams_of
-from chaos.checks.lineage import conclude
+from chaos.checks.lineage import conclude, crash_point_of
 from chaos.checks.recency import SaveOrder, order_of
 from chaos.checks.shifts import Needed, Shift, is_borne_out, more_and_less_often, walk
 from chaos.model import (
     CheckName,
     CheckResult,
-    CrashPoint,
-    LifeRecord,
     Outcome,
     Record,
     Reference,
@@ -320,13 +318,7 @@ def _violation(outcome: Outcome, fact: _Fact, *, has_ranks: bool) -> Violation:
         check=fact.check,
         trial=outcome.trial.number,
         life=fact.life,
-        crash_point=_crash_point(before),
+        crash_point=None if before is None else crash_point_of(before),
         step=fact.step,
         detail=f"{rank}{fact.words}",
     )
-
-
-def _crash_point(life: LifeRecord | None) -> CrashPoint | None:
-    """Return where the life before was struck."""
-    evidence = life.evidence if life is not None else None
-    return evidence.crash_point if evidence is not None and evidence.is_landed else None

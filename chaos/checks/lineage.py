@@ -138,7 +138,12 @@ def without_damaged(life: LifeRecord) -> tuple[FileState, ...]:
 
 def crash_point_before(restart: Restart) -> CrashPoint | None:
     """Return the crash point of the fault that this restart followed (None: the life before ended otherwise)."""
-    evidence = restart.before.evidence
+    return crash_point_of(restart.before)
+
+
+def crash_point_of(life: LifeRecord) -> CrashPoint | None:
+    """Return where a fault landed in a life (None: none did)."""
+    evidence = life.evidence
     return evidence.crash_point if evidence is not None and evidence.is_landed else None
 
 

@@ -117,6 +117,7 @@ def test_final_bits_are_the_same(run: Runner) -> None:
 
 
 @pytest.mark.timeout(2 * DEADLINE_S)
+# A compiler of the system, which no installation of this project brings.
 @pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++, which inductor compiles with")
 def test_bits_of_machine_code_are_the_same(run: Runner) -> None:
     """A network and a step that are compiled to machine code are compiled to the same."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import math
 from collections.abc import Callable
@@ -18,10 +17,6 @@ from chaos.model import Component, Diagnosis, LostState, Manner
 from chaos.reports.ablation import Ablation, AblationRow
 from chaos.reports.ablation_plot import distances, draw, require_plot
 from chaos.reports.ablation_table import diagnosis_in_short, print_ablation
-
-needs_matplotlib = pytest.mark.skipif(
-    importlib.util.find_spec("matplotlib") is None, reason="matplotlib, which draws the plot, is not installed"
-)
 
 
 def _printed(ablation: Ablation) -> list[str]:
@@ -115,7 +110,6 @@ def test_a_result_that_cannot_be_written_is_a_sentence(ablation: Ablation, tmp_p
         leave(replace(ablation, run_dir=str(tmp_path / "gone")), lambda _: None)
 
 
-@needs_matplotlib
 @pytest.mark.parametrize("name", ["plot.svg", "plot.PNG"])
 def test_the_same_figures_are_the_same_file(ablation: Ablation, tmp_path: Path, name: str) -> None:
     """The plot is as deterministic as what it shows, and is what its suffix says."""
@@ -127,7 +121,6 @@ def test_the_same_figures_are_the_same_file(ablation: Ablation, tmp_path: Path, 
     assert one.startswith(b"<?xml" if name.endswith("svg") else b"\x89PNG")
 
 
-@needs_matplotlib
 def test_a_plot_of_intact_rows_alone_can_be_drawn(
     ablation: Ablation, make_row: Callable[..., AblationRow], tmp_path: Path
 ) -> None:
