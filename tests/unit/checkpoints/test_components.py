@@ -92,52 +92,27 @@ def _cases(table: dict[str, list[str]]) -> list[tuple[str, str]]:
     return [(name, component) for component, names in table.items() for name in names]
 
 
-@pytest.mark.parametrize(("name", "component"), _cases(FLOATS))
+@pytest.mark.parametrize(("name", "component"), [*_cases(FLOATS), *_cases(INSIDE)])
 def test_tensors_of_floats(name: str, component: str) -> None:
-    """A tensor of many floats is what the first telling word of its name says, a weight where none does."""
+    """A tensor of many floats is what the first telling word of its path says, then its file's name; else a weight."""
     assert component_of(name, is_tensor=True, is_float=True, elements=100, member=_member(name)) == component
 
 
-@pytest.mark.parametrize(("name", "component"), _cases(COUNTERS))
+@pytest.mark.parametrize(("name", "component"), [*_cases(COUNTERS), *_cases(COUNTERS_INSIDE)])
 def test_counters(name: str, component: str) -> None:
     """A tensor of one element that is called a step is a counter."""
     assert component_of(name, is_tensor=True, is_float=True, elements=1, member=_member(name)) == component
 
 
-@pytest.mark.parametrize(("name", "component"), _cases(OTHERS))
+@pytest.mark.parametrize(("name", "component"), [*_cases(OTHERS), *_cases(INTEGERS_INSIDE)])
 def test_other_tensors(name: str, component: str) -> None:
     """A tensor of integers may be a generator's state, a position, a buffer."""
     assert component_of(name, is_tensor=True, is_float=False, elements=100, member=_member(name)) == component
 
 
-@pytest.mark.parametrize(("name", "component"), _cases(VALUES))
+@pytest.mark.parametrize(("name", "component"), [*_cases(VALUES), *_cases(VALUES_INSIDE)])
 def test_values(name: str, component: str) -> None:
     """What is no tensor is a setting, a counter, a part of a generator; options are never more than values."""
-    assert component_of(name, is_tensor=False, is_float=False, member=_member(name)) == component
-
-
-@pytest.mark.parametrize(("name", "component"), _cases(INSIDE))
-def test_a_path_inside_of_a_file_comes_before_the_files_name(name: str, component: str) -> None:
-    """Whatever a file is called, a leaf in it is what its own path says; the file's name tells only the rest."""
-    found = component_of(name, is_tensor=True, is_float=True, elements=100, member=_member(name))
-    assert found == component
-
-
-@pytest.mark.parametrize(("name", "component"), _cases(COUNTERS_INSIDE))
-def test_counters_inside_of_files(name: str, component: str) -> None:
-    """A step counter is one also in a file that is called after the weights."""
-    assert component_of(name, is_tensor=True, is_float=True, elements=1, member=_member(name)) == component
-
-
-@pytest.mark.parametrize(("name", "component"), _cases(INTEGERS_INSIDE))
-def test_integers_inside_of_files(name: str, component: str) -> None:
-    """A generator's state is one also in a file that is called after the weights or the optimizer."""
-    assert component_of(name, is_tensor=True, is_float=False, elements=100, member=_member(name)) == component
-
-
-@pytest.mark.parametrize(("name", "component"), _cases(VALUES_INSIDE))
-def test_values_inside_of_files(name: str, component: str) -> None:
-    """Settings, counters and parts of generators are told by their own paths, too."""
     assert component_of(name, is_tensor=False, is_float=False, member=_member(name)) == component
 
 
